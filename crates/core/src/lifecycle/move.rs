@@ -1,0 +1,35 @@
+//! move: any but leased → another queue.
+
+use crate::lifecycle::redrive::revive;
+use crate::message::{Message, Phase, Progress};
+use crate::queue::QueueName;
+use crate::time::Timestamp;
+
+/// Whether a message may be moved: a consumer may be at work on a leased one.
+pub fn may_move(progress: &Progress) -> bool {
+    !matches!(progress.phase, Phase::Leased(_))
+}
+
+/// The message as it arrives in `target`. What waited goes on waiting, at the back; what was dead or done starts
+/// anew with no attempts used. Its dedup key stays behind: it kept duplicates out of the queue it was written to.
+pub fn move_to(message: &mut Message, target: QueueName, sequence: u64, now: Timestamp) {
+    match message.progress.phase {
+        Phase::Waiting => message.progress.visible_at = message.progress.visible_at.max(now),
+        _ => revive(&mut message.progress, now),
+    }
+    message.progress.sequence = sequence;
+    message.spec.dedup = None;
+    message.origin_queue = Some(std::mem::replace(&mut message.queue, target));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::attempt::tests::{leased, waiting};
+    use super::*;
+
+    #[test]
+    fn a_lease_cannot_be_moved() {
+        assert!(may_move(&waiting()));
+        assert!(!may_move(&leased()));
+    }
+}

@@ -1,0 +1,49 @@
+//! Append-only logs with retention.
+
+use bytes::Bytes;
+use redrive_core::time::Timestamp;
+use redrive_store::{LogName, LogRecord};
+
+use crate::state::State;
+
+/// A log: its records, and the number of the last one ever appended.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Log {
+    records: Vec<LogRecord>,
+    last: u64,
+}
+
+impl State {
+    pub(crate) fn log_append(&mut self, now: Timestamp, log: &LogName, values: Vec<Bytes>) -> Vec<u64> {
+        let log = self.logs.entry(log.clone()).or_default();
+        let append = |value| {
+            log.last += 1;
+            log.records.push(LogRecord {
+                sequence: log.last,
+                at: now,
+                value,
+            });
+            log.last
+        };
+        values.into_iter().map(append).collect()
+    }
+
+    pub(crate) fn log_read(&self, log: &LogName, after: u64, limit: usize) -> Vec<LogRecord> {
+        let records = self.logs.get(log).map_or(&[][..], |log| &log.records);
+        records
+            .iter()
+            .filter(|record| record.sequence > after)
+            .take(limit)
+            .cloned()
+            .collect()
+    }
+
+    pub(crate) fn log_trim(&mut self, log: &LogName, horizon: Timestamp) -> u64 {
+        let Some(log) = self.logs.get_mut(log) else {
+            return 0;
+        };
+        let before = log.records.len();
+        log.records.retain(|record| record.at >= horizon);
+        (before - log.records.len()) as u64
+    }
+}

@@ -1,0 +1,30 @@
+//! What a store can do, asked instead of found out.
+
+use redrive_core::time::Millis;
+
+/// What an acknowledged write survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Survives {
+    /// Nothing: it lives in the process.
+    Nothing,
+    /// The end of the process.
+    ProcessCrash,
+    /// The end of the machine's power.
+    PowerLoss,
+}
+
+/// What a store can do beyond what all can.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capabilities {
+    /// The name of the backend, for logs and reports.
+    pub name: &'static str,
+    /// Whether one call may change several queues atomically. Where not, a dead letter travels by a relay that
+    /// delivers it at least once and keeps it in exactly one queue at a time.
+    pub atomic_across_queues: bool,
+    /// Whether it has a clock of its own, so that calls may pass `Now::Store`.
+    pub store_clock: bool,
+    /// What an acknowledged write survives.
+    pub survives: Survives,
+    /// What a lease that ran out while the store was closed is granted after it opens.
+    pub restart_grace: Millis,
+}

@@ -1,0 +1,197 @@
+//! ack, nack, extend, release and bury: what a consumer says about its lease, and what becomes of it.
+
+use std::num::NonZeroU32;
+
+use redrive_core::lease::LeaseId;
+use redrive_core::message::{Checkpoint, DeadReason, ErrorText, MessageId, MessageType};
+use redrive_core::policy::{Asked, Verdict};
+use redrive_core::queue::QueueName;
+use redrive_core::receipt::Claim;
+use redrive_core::time::Millis;
+
+use crate::batch::Load;
+
+/// What became of one settlement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Settled<T> {
+    /// It was applied.
+    Applied(T),
+    /// The message is there, but this lease of it is not current. Nothing was changed.
+    LeaseLost,
+    /// The message is not there, or was settled before. Nothing was changed.
+    NotFound,
+    /// Another item of an all-or-nothing batch was not applied.
+    Aborted,
+}
+
+impl<T> Settled<T> {
+    /// What was applied.
+    pub fn applied(self) -> Option<T> {
+        match self {
+            Self::Applied(done) => Some(done),
+            _ => None,
+        }
+    }
+
+    /// Whether it was applied.
+    pub fn is_applied(&self) -> bool {
+        matches!(self, Self::Applied(_))
+    }
+}
+
+/// Which lease is meant: the one a receipt claims, or, for an operator, whichever is current.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LeaseTarget {
+    /// The lease of a receipt.
+    Claim(Claim),
+    /// The current lease of a message.
+    Current {
+        /// Its queue.
+        queue: QueueName,
+        /// Its id.
+        message: MessageId,
+    },
+}
+
+impl LeaseTarget {
+    /// The queue of the message.
+    pub fn queue(&self) -> &QueueName {
+        match self {
+            Self::Claim(claim) => &claim.queue,
+            Self::Current { queue, .. } => queue,
+        }
+    }
+
+    /// The message.
+    pub fn message(&self) -> MessageId {
+        match self {
+            Self::Claim(claim) => claim.message,
+            Self::Current { message, .. } => *message,
+        }
+    }
+
+    /// The lease it must be; `None` where any is meant.
+    pub fn lease(&self) -> Option<LeaseId> {
+        match self {
+            Self::Claim(claim) => Some(claim.lease),
+            Self::Current { .. } => None,
+        }
+    }
+}
+
+/// The work is done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AckItem {
+    /// Which lease.
+    pub claim: Claim,
+}
+
+/// The work failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NackItem {
+    /// Which lease.
+    pub claim: Claim,
+    /// When the consumer wants it back.
+    pub asked: Asked,
+    /// What went wrong.
+    pub error: ErrorText,
+    /// Where to go on from; `None` keeps the last one.
+    pub checkpoint: Option<Checkpoint>,
+}
+
+/// The work takes longer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExtendItem {
+    /// Which lease.
+    pub target: LeaseTarget,
+    /// For how long from now.
+    pub time: Millis,
+    /// Where to go on from; `None` keeps the last one.
+    pub checkpoint: Option<Checkpoint>,
+}
+
+/// The message goes back unharmed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReleaseItem {
+    /// Which lease.
+    pub target: LeaseTarget,
+    /// Not before this much time; `None` gives it its old place back.
+    pub delay: Option<Millis>,
+}
+
+/// The work must never be tried again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BuryItem {
+    /// Which lease.
+    pub claim: Claim,
+    /// [`DeadReason::Buried`], unless a dispatcher judged by rules of its own.
+    pub reason: DeadReason,
+    /// What went wrong.
+    pub error: ErrorText,
+}
+
+/// What was acked, as far as the metrics want to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Acked {
+    /// The message.
+    pub message: MessageId,
+    /// Its type.
+    pub kind: MessageType,
+    /// The attempt that succeeded.
+    pub attempts: u32,
+}
+
+/// What a failed or lapsed message was judged to, as far as events, logs and metrics want to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judged {
+    /// The queue it was judged in.
+    pub queue: QueueName,
+    /// The message.
+    pub message: MessageId,
+    /// Its type.
+    pub kind: MessageType,
+    /// The attempt that failed.
+    pub attempts: u32,
+    /// The cap in force.
+    pub max_attempts: Option<NonZeroU32>,
+    /// What went wrong.
+    pub error: ErrorText,
+    /// What it led to.
+    pub verdict: Verdict,
+    /// Where it was moved, dead.
+    pub moved_to: Option<QueueName>,
+}
+
+fn checkpoint_load(checkpoint: Option<&Checkpoint>) -> usize {
+    checkpoint.map_or(0, |checkpoint| checkpoint.bytes().len())
+}
+
+impl Load for AckItem {
+    fn load(&self) -> usize {
+        0
+    }
+}
+
+impl Load for NackItem {
+    fn load(&self) -> usize {
+        self.error.as_str().len() + checkpoint_load(self.checkpoint.as_ref())
+    }
+}
+
+impl Load for ExtendItem {
+    fn load(&self) -> usize {
+        checkpoint_load(self.checkpoint.as_ref())
+    }
+}
+
+impl Load for ReleaseItem {
+    fn load(&self) -> usize {
+        0
+    }
+}
+
+impl Load for BuryItem {
+    fn load(&self) -> usize {
+        self.error.as_str().len()
+    }
+}

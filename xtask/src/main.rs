@@ -1,0 +1,121 @@
+//! `cargo xtask <command>`: everything this repository does to itself, with nothing to install but Rust.
+//!
+//! * [`mod@test`] is the README's test command and all that CI runs.
+//! * [`tidy`] checks what the compiler and clippy cannot see: the direction of dependencies, dead files, docs drift.
+//! * [`model`] runs the model-based tests for as long as one likes.
+//! * [`command`] runs a child process and says why it failed.
+//!
+//! The crate has no dependencies on purpose: it is built before every test run, so it has to build in seconds.
+
+mod command;
+mod model;
+mod test;
+mod tidy;
+
+use std::env;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use command::Failure;
+
+const USAGE: &str = "\
+usage: cargo xtask <command>
+
+  test [--only STEP[,STEP]]   fmt, clippy, tidy, tests, docs: in this order, up to the first failure
+  tidy                        only the repository's own checks
+  model [--minutes N] [--seed S] [--store NAME]
+                              the model-based tests, for N minutes (10 by default);
+                              S is decimal or 0x hex and replays a run
+  help                        this text";
+
+/// How a command that did not succeed ends; the two differ in their exit code, so that scripts can tell them apart.
+#[derive(Debug)]
+enum Exit {
+    /// The command line is wrong: nothing was run.
+    Usage(String),
+    /// The command ran, and what it checks is not right.
+    Failed(Failure),
+}
+
+impl From<Failure> for Exit {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args_os()
+        .skip(1)
+        .map(|argument| argument.to_string_lossy().into_owned())
+        .collect();
+    match dispatch(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Exit::Failed(failure)) => {
+            eprintln!("xtask: {failure}");
+            ExitCode::FAILURE
+        }
+        Err(Exit::Usage(problem)) => {
+            eprintln!("xtask: {problem}\n\n{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn dispatch(arguments: &[String]) -> Result<(), Exit> {
+    let Some((command, flags)) = arguments.split_first() else {
+        return Err(Exit::Usage("which command?".to_owned()));
+    };
+    match command.as_str() {
+        "test" => test::run(&root(), flags),
+        "tidy" => tidy_alone(flags),
+        "model" => model::run(&root(), flags),
+        "help" | "--help" | "-h" => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        unknown => Err(Exit::Usage(format!("there is no command `{unknown}`"))),
+    }
+}
+
+fn tidy_alone(flags: &[String]) -> Result<(), Exit> {
+    match flags.first() {
+        Some(flag) => Err(Exit::Usage(format!("tidy takes no arguments, but got `{flag}`"))),
+        None => Ok(tidy::run(&root())?),
+    }
+}
+
+/// The repository's root, so that every command works from any folder in it.
+///
+/// Cargo's variable at run time comes first: two checkouts may share one target folder, and then the path that was
+/// compiled in may be the other one's.
+fn root() -> PathBuf {
+    let xtask = env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    let mut root = PathBuf::from(xtask);
+    root.pop();
+    root
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(arguments: &[&str]) -> String {
+        let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
+        match dispatch(&arguments) {
+            Err(Exit::Usage(problem)) => problem,
+            other => panic!("not refused as a wrong command line: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_wrong_command_line_runs_nothing() {
+        assert_eq!(refusal(&[]), "which command?");
+        assert_eq!(refusal(&["tset"]), "there is no command `tset`");
+        assert_eq!(
+            refusal(&["tidy", "--fix"]),
+            "tidy takes no arguments, but got `--fix`"
+        );
+        assert!(refusal(&["test", "--only", "fmt,lint"]).contains("`lint`"));
+        assert!(refusal(&["model", "--hours", "1"]).contains("`--hours`"));
+    }
+}
