@@ -1,5 +1,7 @@
 //! Randomness as an argument: a small generator that the caller seeds, so that every choice can be replayed.
 
+use crate::message::MessageId;
+
 /// `SplitMix64`: passes `BigCrush`, needs eight bytes and no crate. Not for secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dice(u64);
@@ -10,10 +12,13 @@ impl Dice {
         Self(seed)
     }
 
-    /// Dice for one of many things judged by one request. Items of a batch must not share a roll, or a
-    /// thousand messages that fail together come back together.
-    pub const fn for_item(seed: u64, item: u64) -> Self {
-        Self(mix(seed ^ mix(item)))
+    /// Dice for one of many attempts judged by one request. Items of a batch must not share a roll, or a
+    /// thousand messages that fail together come back together. The same attempt rolls the same in every store.
+    pub fn for_attempt(seed: u64, message: MessageId, attempts: u32) -> Self {
+        let id = u128::from_be_bytes(*message.as_bytes());
+        #[expect(clippy::cast_possible_truncation, reason = "both halves are mixed in")]
+        let (upper, lower) = ((id >> 64) as u64, id as u64);
+        Self(mix(seed ^ mix(upper ^ mix(lower ^ mix(u64::from(attempts))))))
     }
 
     /// The next 64 random bits.
@@ -66,9 +71,11 @@ mod tests {
     }
 
     #[test]
-    fn items_of_one_request_roll_differently() {
-        let rolls: std::collections::BTreeSet<u64> =
-            (0..1_000).map(|item| Dice::for_item(42, item).roll()).collect();
+    fn attempts_of_one_request_roll_differently() {
+        let id = |n: u32| MessageId::new(crate::time::Timestamp::EPOCH, u128::from(n % 100));
+        let rolls: std::collections::BTreeSet<u64> = (0..1_000)
+            .map(|n| Dice::for_attempt(42, id(n), n / 100).roll())
+            .collect();
         assert_eq!(rolls.len(), 1_000);
     }
 }

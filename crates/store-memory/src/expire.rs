@@ -32,9 +32,8 @@ impl State {
             .clone()
             .unwrap_or_else(|| ErrorText::new(OVERDUE_ERROR));
         let mut judged = Vec::new();
-        for (_, lease, name, id) in overdue.into_iter().take(request.limit) {
-            let mut dice = Dice::for_item(request.seed, lease.bits());
-            judged.extend(self.expire_one(now, &name, id, error.clone(), &mut dice));
+        for (_, _, name, id) in overdue.into_iter().take(request.limit) {
+            judged.extend(self.expire_one(now, (&name, id), error.clone(), request.seed));
         }
         Ok(judged)
     }
@@ -42,16 +41,16 @@ impl State {
     fn expire_one(
         &mut self,
         now: Timestamp,
-        name: &QueueName,
-        id: MessageId,
+        (name, id): (&QueueName, MessageId),
         error: ErrorText,
-        dice: &mut Dice,
+        seed: u64,
     ) -> Option<Judged> {
         let sequence = self.next_sequence();
         let queue = self.queues.get_mut(name)?;
         let terms = queue.terms(queue.messages.get(&id)?);
         let progress = &mut queue.messages.get_mut(&id)?.progress;
-        let ended = lifecycle::expire(progress, &terms, error, sequence, now, dice)?;
+        let mut dice = Dice::for_attempt(seed, id, progress.attempts);
+        let ended = lifecycle::expire(progress, &terms, error, sequence, now, &mut dice)?;
         self.ended((Verb::Expire, name, id), ended, now)
     }
 }

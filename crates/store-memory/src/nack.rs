@@ -19,7 +19,6 @@ impl State {
             Err(refused) => return refused.into(),
         };
         let sequence = self.next_sequence();
-        let mut dice = Dice::for_item(seed, lease.id.bits());
         let Some(queue) = self.queues.get_mut(&name) else {
             return Settled::NotFound;
         };
@@ -27,6 +26,7 @@ impl State {
             return Settled::NotFound;
         };
         let terms = queue.terms(message);
+        let mut dice = Dice::for_attempt(seed, id, message.progress.attempts);
         let Some(message) = queue.messages.get_mut(&id) else {
             return Settled::NotFound;
         };

@@ -1,0 +1,49 @@
+//! The rules: one file per verb, and one for each promise that spans verbs.
+//!
+//! A rule is an `async fn(&mut World)` that panics where it is broken. After each, the world is audited: every
+//! queue must add up, whatever the rule was about.
+
+/// Lists the rules of a file, in its order. A rule that is not listed is dead code, which the compiler reports.
+macro_rules! rules {
+    ($file:literal; $($rule:ident),+ $(,)? $(; across queues: $($across:ident),+ $(,)?)?) => {
+        pub(super) fn rules() -> Vec<$crate::suite::Rule> {
+            vec![
+                $(rules!(@one $file, $rule, Nothing),)+
+                $($(rules!(@one $file, $across, AtomicAcrossQueues),)+)?
+            ]
+        }
+    };
+    (@one $file:literal, $rule:ident, $needs:ident) => {
+        $crate::suite::Rule {
+            name: concat!($file, "::", stringify!($rule)),
+            needs: $crate::suite::Needs::$needs,
+            test: |mut world| {
+                Box::pin(async move {
+                    $rule(&mut world).await;
+                    world.audit().await;
+                })
+            },
+        }
+    };
+}
+
+mod fairness;
+mod fencing;
+mod filter;
+mod lanes;
+mod ordering;
+
+use crate::suite::Rule;
+
+pub(crate) fn all() -> Vec<Rule> {
+    [
+        ordering::rules(),
+        fencing::rules(),
+        lanes::rules(),
+        fairness::rules(),
+        filter::rules(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
