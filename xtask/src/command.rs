@@ -11,10 +11,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// A part of the Rust toolchain is missing; `remedy` is what to type.
-    NotInstalled {
-        tool: &'static str,
-        remedy: &'static str,
-    },
+    NotInstalled { tool: &'static str, remedy: &'static str },
     /// The program could not be started at all.
     NotStarted { command: String, cause: io::Error },
     /// The program ran and said no; its own output has the details.
@@ -54,14 +51,8 @@ pub(crate) fn run(mut command: Command) -> Result<(), Failure> {
     eprintln!("$ {shown}");
     match command.status() {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(Failure::Exited {
-            command: shown,
-            status,
-        }),
-        Err(cause) => Err(Failure::NotStarted {
-            command: shown,
-            cause,
-        }),
+        Ok(status) => Err(Failure::Exited { command: shown, status }),
+        Err(cause) => Err(Failure::NotStarted { command: shown, cause }),
     }
 }
 
@@ -70,14 +61,8 @@ pub(crate) fn output(mut command: Command) -> Result<Vec<u8>, Failure> {
     let shown = shown(&command);
     match command.stderr(Stdio::inherit()).output() {
         Ok(output) if output.status.success() => Ok(output.stdout),
-        Ok(output) => Err(Failure::Exited {
-            command: shown,
-            status: output.status,
-        }),
-        Err(cause) => Err(Failure::NotStarted {
-            command: shown,
-            cause,
-        }),
+        Ok(output) => Err(Failure::Exited { command: shown, status: output.status }),
+        Err(cause) => Err(Failure::NotStarted { command: shown, cause }),
     }
 }
 
@@ -92,10 +77,7 @@ pub(crate) fn has_subcommand(root: &Path, subcommand: &str) -> bool {
 }
 
 /// Does the work and says how long it took.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a step's duration is for the reader; nothing decides by it"
-)]
+#[expect(clippy::disallowed_methods, reason = "a step's duration is for the reader; nothing decides by it")]
 pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let start = Instant::now();
     let result = work();
@@ -105,22 +87,12 @@ pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
 /// The command as a shell would take it: what it adds to the environment, then the program's name without its folder.
 fn shown(command: &Command) -> String {
     let variables = command.get_envs().filter_map(|(name, value)| {
-        Some(format!(
-            "{}={:?}",
-            name.to_string_lossy(),
-            value?.to_string_lossy()
-        ))
+        Some(format!("{}={:?}", name.to_string_lossy(), value?.to_string_lossy()))
     });
-    let program = Path::new(command.get_program())
-        .file_stem()
-        .unwrap_or(command.get_program());
-    let arguments = command
-        .get_args()
-        .map(|argument| argument.to_string_lossy().into_owned());
-    let words: Vec<String> = variables
-        .chain([program.to_string_lossy().into_owned()])
-        .chain(arguments)
-        .collect();
+    let program = Path::new(command.get_program()).file_stem().unwrap_or(command.get_program());
+    let arguments = command.get_args().map(|argument| argument.to_string_lossy().into_owned());
+    let words: Vec<String> =
+        variables.chain([program.to_string_lossy().into_owned()]).chain(arguments).collect();
     words.join(" ")
 }
 
@@ -131,23 +103,14 @@ mod tests {
     #[test]
     fn a_command_is_shown_as_it_would_be_typed() {
         let mut command = Command::new("/toolchain/bin/cargo");
-        command
-            .args(["doc", "--no-deps"])
-            .env("RUSTDOCFLAGS", "-D warnings");
-        assert_eq!(
-            shown(&command),
-            r#"RUSTDOCFLAGS="-D warnings" cargo doc --no-deps"#
-        );
+        command.args(["doc", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
+        assert_eq!(shown(&command), r#"RUSTDOCFLAGS="-D warnings" cargo doc --no-deps"#);
     }
 
     #[test]
     fn a_program_that_does_not_exist_is_named() {
         let failure = run(Command::new("redrive-no-such-program")).expect_err("it cannot be started");
-        assert!(
-            failure
-                .to_string()
-                .starts_with("`redrive-no-such-program` could not be started")
-        );
+        assert!(failure.to_string().starts_with("`redrive-no-such-program` could not be started"));
     }
 
     #[test]

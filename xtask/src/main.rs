@@ -44,10 +44,8 @@ impl From<Failure> for Exit {
 }
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = env::args_os()
-        .skip(1)
-        .map(|argument| argument.to_string_lossy().into_owned())
-        .collect();
+    let arguments: Vec<String> =
+        env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
     match dispatch(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(Exit::Failed(failure)) => {
@@ -111,10 +109,7 @@ mod tests {
     fn a_wrong_command_line_runs_nothing() {
         assert_eq!(refusal(&[]), "which command?");
         assert_eq!(refusal(&["tset"]), "there is no command `tset`");
-        assert_eq!(
-            refusal(&["tidy", "--fix"]),
-            "tidy takes no arguments, but got `--fix`"
-        );
+        assert_eq!(refusal(&["tidy", "--fix"]), "tidy takes no arguments, but got `--fix`");
         assert!(refusal(&["test", "--only", "fmt,lint"]).contains("`lint`"));
         assert!(refusal(&["model", "--hours", "1"]).contains("`--hours`"));
     }

@@ -14,16 +14,7 @@ pub(crate) fn run(root: &Path, flags: &[String]) -> Result<(), Exit> {
     let flags = checked(flags).map_err(Exit::Usage)?;
     let mut command = cargo(
         root,
-        &[
-            "run",
-            "--release",
-            "--locked",
-            "-p",
-            "redrive-store-memory",
-            "--example",
-            "model",
-            "--",
-        ],
+        &["run", "--release", "--locked", "-p", "redrive-store-memory", "--example", "model", "--"],
     );
     command.args(flags);
     Ok(command::run(command)?)
@@ -67,17 +58,11 @@ fn check(flag: &str, value: &str) -> Result<(), String> {
         "--store" => (is_store(value), "the name of a store, such as memory"),
         _ => return Err(unknown(flag)),
     };
-    if valid {
-        Ok(())
-    } else {
-        Err(format!("{flag} takes {expected}, not `{value}`"))
-    }
+    if valid { Ok(()) } else { Err(format!("{flag} takes {expected}, not `{value}`")) }
 }
 
 fn is_positive(value: &str) -> bool {
-    value
-        .parse::<f64>()
-        .is_ok_and(|minutes| minutes.is_finite() && minutes > 0.0)
+    value.parse::<f64>().is_ok_and(|minutes| minutes.is_finite() && minutes > 0.0)
 }
 
 fn is_seed(value: &str) -> bool {
@@ -88,9 +73,7 @@ fn is_seed(value: &str) -> bool {
 
 fn is_store(value: &str) -> bool {
     value.starts_with(|first: char| first.is_ascii_lowercase())
-        && value
-            .chars()
-            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+        && value.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
 }
 
 #[cfg(test)]
@@ -105,10 +88,7 @@ mod tests {
     #[test]
     fn ten_minutes_unless_told_otherwise() {
         assert_eq!(check_all(&[]).expect("valid"), ["--minutes", "10"]);
-        assert_eq!(
-            check_all(&["--seed", "7"]).expect("valid"),
-            ["--seed", "7", "--minutes", "10"]
-        );
+        assert_eq!(check_all(&["--seed", "7"]).expect("valid"), ["--seed", "7", "--minutes", "10"]);
     }
 
     #[test]
@@ -132,15 +112,9 @@ mod tests {
 
     #[test]
     fn unknown_repeated_and_lonely_flags_are_refused() {
-        assert_eq!(
-            check_all(&["--hours", "1"]),
-            Err("model does not know `--hours`".to_owned())
-        );
+        assert_eq!(check_all(&["--hours", "1"]), Err("model does not know `--hours`".to_owned()));
         assert_eq!(check_all(&["soon"]), Err("model does not know `soon`".to_owned()));
         assert_eq!(check_all(&["--seed"]), Err("--seed needs a value".to_owned()));
-        assert_eq!(
-            check_all(&["--seed", "1", "--seed", "2"]),
-            Err("--seed is given twice".to_owned())
-        );
+        assert_eq!(check_all(&["--seed", "1", "--seed", "2"]), Err("--seed is given twice".to_owned()));
     }
 }

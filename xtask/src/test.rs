@@ -66,10 +66,7 @@ fn chosen(flags: &[String]) -> Result<Vec<Step>, String> {
         [] => Ok(Step::ALL.to_vec()),
         [only, names] if only == "--only" => {
             let wanted = names.split(',').map(step_named).collect::<Result<Vec<_>, _>>()?;
-            Ok(Step::ALL
-                .into_iter()
-                .filter(|step| wanted.contains(step))
-                .collect())
+            Ok(Step::ALL.into_iter().filter(|step| wanted.contains(step)).collect())
         }
         [only] if only == "--only" => Err("--only needs the names of steps".to_owned()),
         [flag, ..] if flag != "--only" => Err(format!("test does not know `{flag}`")),
@@ -90,25 +87,10 @@ fn run_until_failure(
     for &step in steps {
         eprintln!("\n== {}", step.name());
         let (outcome, took) = command::timed(|| work(step));
-        eprintln!(
-            "== {}: {} after {}",
-            step.name(),
-            verdict(outcome.is_ok()),
-            seconds(took)
-        );
-        ran.push(Ran {
-            step,
-            took,
-            passed: outcome.is_ok(),
-        });
+        eprintln!("== {}: {} after {}", step.name(), verdict(outcome.is_ok()), seconds(took));
+        ran.push(Ran { step, took, passed: outcome.is_ok() });
         if let Err(cause) = outcome {
-            return (
-                ran,
-                Err(Failure::Step {
-                    step: step.name(),
-                    cause: Box::new(cause),
-                }),
-            );
+            return (ran, Err(Failure::Step { step: step.name(), cause: Box::new(cause) }));
         }
     }
     (ran, Ok(()))
@@ -117,12 +99,7 @@ fn run_until_failure(
 /// One line a step, also for those that a failure kept from running.
 fn summary(steps: &[Step], ran: &[Ran]) -> String {
     let line = |step: &Step| match ran.iter().find(|ran| ran.step == *step) {
-        Some(ran) => format!(
-            "{:<8}{:<8}{:>9}\n",
-            step.name(),
-            verdict(ran.passed),
-            seconds(ran.took)
-        ),
+        Some(ran) => format!("{:<8}{:<8}{:>9}\n", step.name(), verdict(ran.passed), seconds(ran.took)),
         None => format!("{:<8}not run\n", step.name()),
     };
     let total: Duration = ran.iter().map(|ran| ran.took).sum();
@@ -146,18 +123,7 @@ fn fmt(root: &Path) -> Result<(), Failure> {
 
 fn clippy(root: &Path) -> Result<(), Failure> {
     needs(root, "clippy", "clippy", "rustup component add clippy")?;
-    command::run(cargo(
-        root,
-        &[
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--locked",
-            "--",
-            "-D",
-            "warnings",
-        ],
-    ))
+    command::run(cargo(root, &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]))
 }
 
 /// Nextest where it is installed, because it runs the test binaries at the same time; it leaves out the doc tests.
@@ -199,10 +165,7 @@ mod tests {
 
     #[test]
     fn only_keeps_the_order_of_the_steps() {
-        assert_eq!(
-            chosen(&flags(&["--only", "tidy,fmt"])),
-            Ok(vec![Step::Fmt, Step::Tidy])
-        );
+        assert_eq!(chosen(&flags(&["--only", "tidy,fmt"])), Ok(vec![Step::Fmt, Step::Tidy]));
     }
 
     #[test]
@@ -219,11 +182,7 @@ mod tests {
         let mut started = Vec::new();
         let (ran, outcome) = run_until_failure(&Step::ALL, |step| {
             started.push(step);
-            if step == Step::Clippy {
-                Err(Failure::Untidy { findings: 2 })
-            } else {
-                Ok(())
-            }
+            if step == Step::Clippy { Err(Failure::Untidy { findings: 2 }) } else { Ok(()) }
         });
         assert_eq!(started, [Step::Fmt, Step::Clippy]);
         let failure = outcome.expect_err("clippy failed");

@@ -73,9 +73,8 @@ mod tests {
     #[test]
     fn attempts_of_one_request_roll_differently() {
         let id = |n: u32| MessageId::new(crate::time::Timestamp::EPOCH, u128::from(n % 100));
-        let rolls: std::collections::BTreeSet<u64> = (0..1_000)
-            .map(|n| Dice::for_attempt(42, id(n), n / 100).roll())
-            .collect();
+        let rolls: std::collections::BTreeSet<u64> =
+            (0..1_000).map(|n| Dice::for_attempt(42, id(n), n / 100).roll()).collect();
         assert_eq!(rolls.len(), 1_000);
     }
 }

@@ -62,13 +62,7 @@ impl Invalid {
 
     /// `field` lies outside `min..=max`.
     pub fn out_of_range(field: &'static str, min: impl ToString, max: impl ToString) -> Self {
-        Self::new(
-            field,
-            Problem::OutOfRange {
-                min: min.to_string(),
-                max: max.to_string(),
-            },
-        )
+        Self::new(field, Problem::OutOfRange { min: min.to_string(), max: max.to_string() })
     }
 
     /// Refuses `actual` items of `unit` where at most `max` are allowed.
@@ -78,10 +72,6 @@ impl Invalid {
         max: usize,
         unit: &'static str,
     ) -> Result<(), Self> {
-        if actual > max {
-            Err(Self::new(field, Problem::TooLong { actual, max, unit }))
-        } else {
-            Ok(())
-        }
+        if actual > max { Err(Self::new(field, Problem::TooLong { actual, max, unit })) } else { Ok(()) }
     }
 }

@@ -26,11 +26,7 @@ impl LeaseId {
 
     /// The token of that epoch and counter; `None` where the epoch has no token left.
     pub const fn new(epoch: u16, counter: u64) -> Option<Self> {
-        if counter > Self::COUNTER_MAX {
-            None
-        } else {
-            Some(Self((epoch as u64) << 48 | counter))
-        }
+        if counter > Self::COUNTER_MAX { None } else { Some(Self((epoch as u64) << 48 | counter)) }
     }
 
     /// The token with these bits.

@@ -80,10 +80,6 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            classes_per_queue: 1_024,
-            dedup_keys_per_queue: 1_000_000,
-            queues: 100_000,
-        }
+        Self { classes_per_queue: 1_024, dedup_keys_per_queue: 1_000_000, queues: 100_000 }
     }
 }

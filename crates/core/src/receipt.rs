@@ -108,13 +108,9 @@ impl ReceiptKey {
         if receipt.len() > RECEIPT_CHARS_MAX {
             return Err(InvalidReceipt);
         }
-        let bytes = BASE64URL_NOPAD
-            .decode(receipt.as_bytes())
-            .map_err(|_| InvalidReceipt)?;
+        let bytes = BASE64URL_NOPAD.decode(receipt.as_bytes()).map_err(|_| InvalidReceipt)?;
         let (signed, tag) = bytes.split_last_chunk::<MAC_BYTES>().ok_or(InvalidReceipt)?;
-        self.mac(signed)
-            .verify_truncated_left(tag)
-            .map_err(|_| InvalidReceipt)?;
+        self.mac(signed).verify_truncated_left(tag).map_err(|_| InvalidReceipt)?;
         parse(signed).ok_or(InvalidReceipt)
     }
 

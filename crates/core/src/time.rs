@@ -34,11 +34,7 @@ impl Millis {
 
     /// Refuses a span outside `min..=max`, naming `field`.
     pub fn within(self, field: &'static str, min: Self, max: Self) -> Result<Self, Invalid> {
-        if (min..=max).contains(&self) {
-            Ok(self)
-        } else {
-            Err(Invalid::out_of_range(field, min, max))
-        }
+        if (min..=max).contains(&self) { Ok(self) } else { Err(Invalid::out_of_range(field, min, max)) }
     }
 }
 

@@ -22,11 +22,7 @@ impl Topic {
         let text = text.as_ref();
         check_shape("topic", text)?;
         match text.find(|c| !is_allowed(c) && c != '.') {
-            Some(at) => Err(bad_character(
-                "topic",
-                at,
-                "A-Z a-z 0-9 _ - and dots between segments",
-            )),
+            Some(at) => Err(bad_character("topic", at, "A-Z a-z 0-9 _ - and dots between segments")),
             None => Ok(Self(text.into())),
         }
     }
@@ -49,16 +45,9 @@ impl TopicPattern {
         let text = text.as_ref();
         check_shape("pattern", text)?;
         if let Some(at) = text.find(|c| !is_allowed(c) && c != '.' && c != '*') {
-            return Err(bad_character(
-                "pattern",
-                at,
-                "A-Z a-z 0-9 _ - * and dots between segments",
-            ));
+            return Err(bad_character("pattern", at, "A-Z a-z 0-9 _ - * and dots between segments"));
         }
-        if text
-            .split('.')
-            .any(|segment| segment.contains('*') && segment != ONE && segment != ANY)
-        {
+        if text.split('.').any(|segment| segment.contains('*') && segment != ONE && segment != ANY) {
             let why = "`*` and `**` stand for whole segments: write `orders.*`, not `ord*`";
             return Err(Invalid::unusable("pattern", why));
         }
@@ -111,10 +100,7 @@ fn check_shape(field: &'static str, text: &str) -> Result<(), Invalid> {
     Invalid::check_length(field, text.len(), TOPIC_BYTES_MAX, "bytes")?;
     Invalid::check_length(field, text.split('.').count(), TOPIC_SEGMENTS_MAX, "segments")?;
     if text.split('.').any(str::is_empty) {
-        return Err(Invalid::unusable(
-            field,
-            "has an empty segment: a dot must stand between two names",
-        ));
+        return Err(Invalid::unusable(field, "has an empty segment: a dot must stand between two names"));
     }
     Ok(())
 }
@@ -262,11 +248,7 @@ mod tests {
             ("**", "orders.eu.created", true),
         ];
         for (chosen, given, expected) in cases {
-            assert_eq!(
-                pattern(chosen).matches(&topic(given)),
-                expected,
-                "{chosen} on {given}"
-            );
+            assert_eq!(pattern(chosen).matches(&topic(given)), expected, "{chosen} on {given}");
         }
     }
 
@@ -283,14 +265,8 @@ mod tests {
             ("a..b", "has an empty segment: a dot must stand between two names"),
         ];
         for (text, rule) in cases {
-            assert_eq!(
-                text.parse::<Topic>().unwrap_err().to_string(),
-                format!("topic: {rule}")
-            );
-            assert_eq!(
-                text.parse::<TopicPattern>().unwrap_err().to_string(),
-                format!("pattern: {rule}")
-            );
+            assert_eq!(text.parse::<Topic>().unwrap_err().to_string(), format!("topic: {rule}"));
+            assert_eq!(text.parse::<TopicPattern>().unwrap_err().to_string(), format!("pattern: {rule}"));
         }
         let refused = "orders.größe".parse::<Topic>().unwrap_err().to_string();
         assert_eq!(
@@ -314,10 +290,7 @@ mod tests {
     #[test]
     fn sixty_four_double_stars_are_refused() {
         let refused = ["**"; 64].join(".").parse::<TopicPattern>().unwrap_err();
-        assert_eq!(
-            refused.to_string(),
-            "pattern: is 64 segments long, the limit is 32"
-        );
+        assert_eq!(refused.to_string(), "pattern: is 64 segments long, the limit is 32");
     }
 
     /// A matcher that backtracks into every `**` needs some 10⁹ steps here, and somebody would notice.

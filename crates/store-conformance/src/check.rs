@@ -19,11 +19,8 @@ async fn audit_queue(store: &dyn Store, now: Timestamp, queue: &QueueName) {
     let all = list(store, now, queue, Filter::default()).await;
     let stats = store.stats(Now::At(now), queue).await.expect("the store answers");
     for state in State::ALL {
-        let here: Vec<_> = all
-            .iter()
-            .filter(|message| message.state(now) == state)
-            .map(Message::id)
-            .collect();
+        let here: Vec<_> =
+            all.iter().filter(|message| message.state(now) == state).map(Message::id).collect();
         let listed = list(store, now, queue, Filter::state(state)).await;
         let listed: Vec<_> = listed.iter().map(Message::id).collect();
         assert_eq!(
@@ -57,25 +54,15 @@ async fn audit_queue(store: &dyn Store, now: Timestamp, queue: &QueueName) {
     );
     audit_counts(store, now, queue, &all).await;
     for message in &all {
-        assert_eq!(
-            message.queue, *queue,
-            "a message is listed in a queue that it is not in"
-        );
+        assert_eq!(message.queue, *queue, "a message is listed in a queue that it is not in");
         let same = store.get(queue, message.id()).await.expect("the store answers");
         assert_eq!(same.as_ref(), Some(message), "get and list disagree");
     }
 }
 
 async fn audit_counts(store: &dyn Store, now: Timestamp, queue: &QueueName, all: &[Message]) {
-    let by = CountBy {
-        kind: true,
-        source: true,
-        key: true,
-    };
-    let counts = store
-        .count(Now::At(now), queue, by, 10_000)
-        .await
-        .expect("the store answers");
+    let by = CountBy { kind: true, source: true, key: true };
+    let counts = store.count(Now::At(now), queue, by, 10_000).await.expect("the store answers");
     assert!(!counts.truncated, "{queue}: fewer rows than the limit");
     let mut recount: BTreeMap<CountRow, u64> = BTreeMap::new();
     for message in all {
@@ -88,23 +75,9 @@ async fn audit_counts(store: &dyn Store, now: Timestamp, queue: &QueueName, all:
         };
         *recount.entry(row).or_default() += 1;
     }
-    let counted: BTreeMap<CountRow, u64> = counts
-        .rows
-        .into_iter()
-        .map(|row| {
-            (
-                CountRow {
-                    messages: 0,
-                    ..row.clone()
-                },
-                row.messages,
-            )
-        })
-        .collect();
-    assert_eq!(
-        counted, recount,
-        "{queue}: counts by state, type, source and key are off"
-    );
+    let counted: BTreeMap<CountRow, u64> =
+        counts.rows.into_iter().map(|row| (CountRow { messages: 0, ..row.clone() }, row.messages)).collect();
+    assert_eq!(counted, recount, "{queue}: counts by state, type, source and key are off");
 }
 
 fn count(messages: &[Message], which: impl Fn(&Message) -> bool) -> u64 {
@@ -121,10 +94,7 @@ pub(crate) async fn list(
     let mut request = ListRequest::new(queue.clone(), filter);
     let mut all = Vec::new();
     loop {
-        let page = store
-            .list(Now::At(now), request.clone())
-            .await
-            .expect("the store answers");
+        let page = store.list(Now::At(now), request.clone()).await.expect("the store answers");
         all.extend(page.messages);
         match page.next {
             Some(next) => request.after = Some(next),

@@ -22,15 +22,8 @@ pub struct Setup {
 
 impl Default for Setup {
     fn default() -> Self {
-        let limits = Limits {
-            classes_per_queue: 20,
-            dedup_keys_per_queue: 30,
-            queues: 40,
-        };
-        Self {
-            defaults: QueueSettings::default(),
-            limits,
-        }
+        let limits = Limits { classes_per_queue: 20, dedup_keys_per_queue: 30, queues: 40 };
+        Self { defaults: QueueSettings::default(), limits }
     }
 }
 
@@ -77,11 +70,7 @@ impl Subject for Memory {
 /// An empty reference store.
 pub(crate) fn reference(setup: &Setup) -> MemoryStore {
     let options = Options::new(ReceiptKey::new([42; 32]));
-    MemoryStore::new(Options {
-        defaults: setup.defaults.clone(),
-        limits: setup.limits,
-        ..options
-    })
+    MemoryStore::new(Options { defaults: setup.defaults.clone(), limits: setup.limits, ..options })
 }
 
 struct OpenMemory(Arc<MemoryStore>);

@@ -103,11 +103,8 @@ pub fn main(subject: impl Subject + 'static) -> ExitCode {
 
 fn applies(subject: &dyn Subject, rule: &Rule) -> bool {
     let mut met = false;
-    let ask = async {
-        met = rule
-            .needs
-            .met_by(&subject.open(&Setup::default()).await.store().capabilities())
-    };
+    let ask =
+        async { met = rule.needs.met_by(&subject.open(&Setup::default()).await.store().capabilities()) };
     subject.block_on(ask.boxed());
     met
 }

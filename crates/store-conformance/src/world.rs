@@ -1,6 +1,5 @@
 //! What a rule works with: a store, a clock that only the rule moves, and the verbs in a few words each.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use redrive_core::dice::Dice;
@@ -24,7 +23,7 @@ use crate::check;
 use crate::subject::Instance;
 
 /// A store, a clock and a source of ids, all under the rule's control.
-pub struct World {
+pub(crate) struct World {
     instance: Option<Box<dyn Instance>>,
     store: Arc<dyn Store>,
     clock: Timestamp,
@@ -36,13 +35,7 @@ impl World {
     pub(crate) fn new(instance: Box<dyn Instance>) -> Self {
         let store = instance.store();
         let clock = Timestamp::from_millis(1_800_000_000_000);
-        Self {
-            instance: Some(instance),
-            store,
-            clock,
-            dice: Dice::seeded(1),
-            ids: 0,
-        }
+        Self { instance: Some(instance), store, clock, dice: Dice::seeded(1), ids: 0 }
     }
 
     pub(crate) fn store(&self) -> &dyn Store {
@@ -90,29 +83,16 @@ impl World {
         let name = QueueName::new(name).expect("a good name");
         let mut config = patient();
         set(&mut config);
-        let request = CreateQueue {
-            name: name.clone(),
-            config,
-        };
-        self.store()
-            .create_queue(self.at(), request)
-            .await
-            .expect("the queue is created");
+        let request = CreateQueue { name: name.clone(), config };
+        self.store().create_queue(self.at(), request).await.expect("the queue is created");
         name
     }
 
     pub(crate) async fn update(&mut self, queue: &QueueName, set: impl FnOnce(&mut QueueConfig)) {
         let mut config = self.stats(queue).await.queue.config;
         set(&mut config);
-        let request = UpdateQueue {
-            name: queue.clone(),
-            config,
-            expected: None,
-        };
-        self.store()
-            .update_queue(self.at(), request)
-            .await
-            .expect("the queue is updated");
+        let request = UpdateQueue { name: queue.clone(), config, expected: None };
+        self.store().update_queue(self.at(), request).await.expect("the queue is updated");
     }
 
     // Enqueue.
@@ -132,12 +112,7 @@ impl World {
             lease_timeout: None,
             max_attempts: None,
         };
-        Draft {
-            spec,
-            priority: Priority::default(),
-            visible: When::Now,
-            expires: None,
-        }
+        Draft { spec, priority: Priority::default(), visible: When::Now, expires: None }
     }
 
     pub(crate) async fn try_put(
@@ -147,16 +122,8 @@ impl World {
     ) -> EnqueueOutcome {
         let mut draft = self.draft();
         set(&mut draft);
-        let batch = Batch::one(EnqueueItem {
-            queue: queue.clone(),
-            draft,
-        })
-        .expect("one message");
-        let outcomes = self
-            .store()
-            .enqueue(self.at(), batch)
-            .await
-            .expect("the store answers");
+        let batch = Batch::one(EnqueueItem { queue: queue.clone(), draft }).expect("one message");
+        let outcomes = self.store().enqueue(self.at(), batch).await.expect("the store answers");
         outcomes.into_iter().next().expect("an outcome per item")
     }
 
@@ -183,20 +150,12 @@ impl World {
             .map(|n| {
                 let mut draft = self.draft();
                 set(n, &mut draft);
-                EnqueueItem {
-                    queue: queue.clone(),
-                    draft,
-                }
+                EnqueueItem { queue: queue.clone(), draft }
             })
             .collect();
         for items in drafts.chunks(500) {
             let batch = Batch::each(items.to_vec()).expect("within the limits");
-            for outcome in self
-                .store()
-                .enqueue(self.at(), batch)
-                .await
-                .expect("the store answers")
-            {
+            for outcome in self.store().enqueue(self.at(), batch).await.expect("the store answers") {
                 let EnqueueOutcome::Enqueued { id, .. } = outcome else {
                     panic!("not enqueued: {outcome:?}")
                 };
@@ -218,10 +177,7 @@ impl World {
         let consumer = ConsumerName::new("consumer").expect("a good name");
         let mut request = LeaseRequest::new(queue.clone(), limit, consumer, seed);
         set(&mut request);
-        self.store()
-            .lease(self.at(), request)
-            .await
-            .expect("the store answers")
+        self.store().lease(self.at(), request).await.expect("the store answers")
     }
 
     pub(crate) async fn lease(&mut self, queue: &QueueName, limit: usize) -> Vec<Message> {
@@ -239,16 +195,8 @@ impl World {
     }
 
     pub(crate) async fn ack(&mut self, message: &Message) -> Settled<Acked> {
-        let batch = Batch::one(AckItem {
-            claim: claim(message),
-        })
-        .expect("one item");
-        only(
-            self.store()
-                .ack(self.at(), batch)
-                .await
-                .expect("the store answers"),
-        )
+        let batch = Batch::one(AckItem { claim: claim(message) }).expect("one item");
+        only(self.store().ack(self.at(), batch).await.expect("the store answers"))
     }
 
     pub(crate) async fn nack_with(
@@ -257,21 +205,11 @@ impl World {
         set: impl FnOnce(&mut NackItem),
     ) -> Settled<Judged> {
         let error = ErrorText::new("it failed");
-        let mut item = NackItem {
-            claim: claim(message),
-            asked: Asked::Nothing,
-            error,
-            checkpoint: None,
-        };
+        let mut item = NackItem { claim: claim(message), asked: Asked::Nothing, error, checkpoint: None };
         set(&mut item);
         let seed = self.seed();
         let batch = Batch::one(item).expect("one item");
-        only(
-            self.store()
-                .nack(self.at(), batch, seed)
-                .await
-                .expect("the store answers"),
-        )
+        only(self.store().nack(self.at(), batch, seed).await.expect("the store answers"))
     }
 
     pub(crate) async fn nack(&mut self, message: &Message) -> Settled<Judged> {
@@ -284,23 +222,12 @@ impl World {
         ms: u64,
         checkpoint: Option<Checkpoint>,
     ) -> Settled<Timestamp> {
-        let batch = Batch::one(ExtendItem {
-            target,
-            time: Millis::new(ms),
-            checkpoint,
-        })
-        .expect("one item");
-        only(
-            self.store()
-                .extend(self.at(), batch)
-                .await
-                .expect("the store answers"),
-        )
+        let batch = Batch::one(ExtendItem { target, time: Millis::new(ms), checkpoint }).expect("one item");
+        only(self.store().extend(self.at(), batch).await.expect("the store answers"))
     }
 
     pub(crate) async fn extend(&mut self, message: &Message, ms: u64) -> Settled<Timestamp> {
-        self.extend_with(LeaseTarget::Claim(claim(message)), ms, None)
-            .await
+        self.extend_with(LeaseTarget::Claim(claim(message)), ms, None).await
     }
 
     pub(crate) async fn release_with(
@@ -308,17 +235,8 @@ impl World {
         target: LeaseTarget,
         delay: Option<u64>,
     ) -> Settled<Timestamp> {
-        let batch = Batch::one(ReleaseItem {
-            target,
-            delay: delay.map(Millis::new),
-        })
-        .expect("one item");
-        only(
-            self.store()
-                .release(self.at(), batch)
-                .await
-                .expect("the store answers"),
-        )
+        let batch = Batch::one(ReleaseItem { target, delay: delay.map(Millis::new) }).expect("one item");
+        only(self.store().release(self.at(), batch).await.expect("the store answers"))
     }
 
     pub(crate) async fn release(&mut self, message: &Message) -> Settled<Timestamp> {
@@ -327,69 +245,37 @@ impl World {
 
     pub(crate) async fn bury(&mut self, message: &Message) -> Settled<Judged> {
         let error = ErrorText::new("hopeless");
-        let batch = Batch::one(BuryItem {
-            claim: claim(message),
-            reason: DeadReason::Buried,
-            error,
-        });
-        only(
-            self.store()
-                .bury(self.at(), batch.expect("one item"))
-                .await
-                .expect("the store answers"),
-        )
+        let batch = Batch::one(BuryItem { claim: claim(message), reason: DeadReason::Buried, error });
+        only(self.store().bury(self.at(), batch.expect("one item")).await.expect("the store answers"))
     }
 
     // Sweepers and operators.
 
     pub(crate) async fn expire(&mut self, queue: &QueueName) -> Vec<Judged> {
         let seed = self.seed();
-        let request = ExpireRequest {
-            queue: Some(queue.clone()),
-            limit: 1_000,
-            error: None,
-            seed,
-        };
-        self.store()
-            .expire(self.at(), request)
-            .await
-            .expect("the store answers")
+        let request = ExpireRequest { queue: Some(queue.clone()), limit: 1_000, error: None, seed };
+        self.store().expire(self.at(), request).await.expect("the store answers")
     }
 
     pub(crate) async fn lapse(&mut self, queue: &QueueName) -> Vec<Judged> {
-        let request = SweepRequest {
-            queue: Some(queue.clone()),
-            limit: 1_000,
-        };
-        self.store()
-            .lapse(self.at(), request)
-            .await
-            .expect("the store answers")
+        let request = SweepRequest { queue: Some(queue.clone()), limit: 1_000 };
+        self.store().lapse(self.at(), request).await.expect("the store answers")
     }
 
     pub(crate) async fn redrive(&mut self, queue: &QueueName, filter: Filter) -> Bulk {
         let (by, reason) = (note("operator"), note("fixed"));
         let selection = Selection::new(queue.clone(), filter);
-        self.store()
-            .redrive(self.at(), selection, by, reason)
-            .await
-            .expect("the store answers")
+        self.store().redrive(self.at(), selection, by, reason).await.expect("the store answers")
     }
 
     pub(crate) async fn discard(&mut self, queue: &QueueName, filter: Filter, force: bool) -> Bulk {
         let selection = Selection::new(queue.clone(), filter);
-        self.store()
-            .discard(self.at(), selection, force)
-            .await
-            .expect("the store answers")
+        self.store().discard(self.at(), selection, force).await.expect("the store answers")
     }
 
     pub(crate) async fn move_to(&mut self, queue: &QueueName, filter: Filter, target: &QueueName) -> Bulk {
         let selection = Selection::new(queue.clone(), filter);
-        self.store()
-            .move_to(self.at(), selection, target.clone())
-            .await
-            .expect("the store answers")
+        self.store().move_to(self.at(), selection, target.clone()).await.expect("the store answers")
     }
 
     /// A dead message, by way of a lease.
@@ -419,10 +305,7 @@ impl World {
     }
 
     pub(crate) async fn stats(&self, queue: &QueueName) -> QueueStats {
-        self.store()
-            .stats(self.at(), queue)
-            .await
-            .expect("the store answers")
+        self.store().stats(self.at(), queue).await.expect("the store answers")
     }
 
     pub(crate) async fn list(&self, queue: &QueueName, filter: Filter) -> Vec<Message> {
@@ -431,22 +314,6 @@ impl World {
 
     pub(crate) async fn ids(&self, queue: &QueueName, filter: Filter) -> Vec<MessageId> {
         self.list(queue, filter).await.iter().map(Message::id).collect()
-    }
-
-    /// Leases one at a time until nothing is left, and counts by what `label` says.
-    pub(crate) async fn drain_by<L: Ord>(
-        &mut self,
-        queue: &QueueName,
-        picks: usize,
-        label: impl Fn(&Message) -> L,
-    ) -> BTreeMap<L, usize> {
-        let mut served = BTreeMap::new();
-        for _ in 0..picks {
-            for message in self.lease(queue, 1).await {
-                *served.entry(label(&message)).or_default() += 1;
-            }
-        }
-        served
     }
 
     /// Counts everything both ways; every rule ends with it.
@@ -468,10 +335,7 @@ pub(crate) fn patient() -> QueueConfig {
         jitter: Some(Jitter::None),
         ..RetryOverride::default()
     };
-    QueueConfig {
-        retry,
-        ..QueueConfig::default()
-    }
+    QueueConfig { retry, ..QueueConfig::default() }
 }
 
 pub(crate) fn key(text: &str) -> FairnessKey {
@@ -495,10 +359,7 @@ pub(crate) fn priority(level: u8) -> Priority {
 }
 
 pub(crate) fn dedup(text: &str, unique: Uniqueness) -> Option<Dedup> {
-    Some(Dedup {
-        key: DedupKey::new(text).expect("a good key"),
-        unique,
-    })
+    Some(Dedup { key: DedupKey::new(text).expect("a good key"), unique })
 }
 
 pub(crate) fn after(ms: u64) -> When {

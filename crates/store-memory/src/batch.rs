@@ -15,11 +15,7 @@ impl State {
         aborted: impl Fn() -> O,
     ) -> Vec<O> {
         let before = batch.is_all_or_nothing().then(|| self.clone());
-        let mut outcomes: Vec<O> = batch
-            .into_items()
-            .into_iter()
-            .map(|item| one(self, item))
-            .collect();
+        let mut outcomes: Vec<O> = batch.into_items().into_iter().map(|item| one(self, item)).collect();
         if let Some(before) = before
             && !outcomes.iter().all(&applied)
         {

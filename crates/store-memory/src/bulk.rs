@@ -29,16 +29,8 @@ impl State {
             .collect();
         let more = selected.len() > selection.limit;
         selected.truncate(selection.limit);
-        let next = if more {
-            selected.last().copied().or(selection.after)
-        } else {
-            None
-        };
-        let mut bulk = Bulk {
-            matched: selected.len() as u64,
-            next,
-            ..Bulk::default()
-        };
+        let next = if more { selected.last().copied().or(selection.after) } else { None };
+        let mut bulk = Bulk { matched: selected.len() as u64, next, ..Bulk::default() };
         if selection.dry_run {
             return Ok(bulk);
         }

@@ -29,10 +29,8 @@ impl State {
             };
             *counts.entry(row).or_default() += 1;
         }
-        let mut rows: Vec<CountRow> = counts
-            .into_iter()
-            .map(|(row, messages)| CountRow { messages, ..row })
-            .collect();
+        let mut rows: Vec<CountRow> =
+            counts.into_iter().map(|(row, messages)| CountRow { messages, ..row }).collect();
         rows.sort_by(|a, b| b.messages.cmp(&a.messages));
         let truncated = rows.len() > limit;
         rows.truncate(limit);
@@ -47,10 +45,7 @@ impl State {
             states.add(message.state(now), 1);
             overdue += u64::from(message.lease().is_some_and(|lease| lease.is_overdue(now)));
         }
-        let ready = queue
-            .messages
-            .values()
-            .filter(|message| message.state(now) == MessageState::Ready);
+        let ready = queue.messages.values().filter(|message| message.state(now) == MessageState::Ready);
         Ok(QueueStats {
             queue: queue.queue.clone(),
             settings: queue.settings.clone(),
@@ -105,10 +100,7 @@ impl State {
 
 impl QueueState {
     fn next_due(&self, now: Timestamp) -> NextDue {
-        let mut next = NextDue {
-            resume: self.queue.pauses.next_end(now),
-            ..NextDue::default()
-        };
+        let mut next = NextDue { resume: self.queue.pauses.next_end(now), ..NextDue::default() };
         for message in self.messages.values() {
             let progress = &message.progress;
             next = next.min(match &progress.phase {
@@ -117,10 +109,7 @@ impl QueueState {
                     lapse: self.lapse_due(message, now),
                     ..NextDue::default()
                 },
-                Phase::Leased(lease) => NextDue {
-                    overdue: Some(lease.deadline),
-                    ..NextDue::default()
-                },
+                Phase::Leased(lease) => NextDue { overdue: Some(lease.deadline), ..NextDue::default() },
                 Phase::Dead(_) | Phase::Done(_) => NextDue::default(),
             });
         }
@@ -130,10 +119,7 @@ impl QueueState {
     /// When a waiting message lapses: now, where a cap is used up; else at the end of its time to live.
     fn lapse_due(&self, message: &redrive_core::message::Message, now: Timestamp) -> Option<Timestamp> {
         let progress = &message.progress;
-        match self
-            .terms(message)
-            .spent(progress.attempts, progress.deliveries_counted())
-        {
+        match self.terms(message).spent(progress.attempts, progress.deliveries_counted()) {
             Some(_) => Some(now),
             None => progress.expires_at,
         }

@@ -44,16 +44,7 @@ impl State {
             Verdict::RetryAt(..) => None,
         };
         let queue = name.clone();
-        Some(Judged {
-            queue,
-            message: id,
-            kind,
-            attempts,
-            max_attempts,
-            error,
-            verdict,
-            moved_to,
-        })
+        Some(Judged { queue, message: id, kind, attempts, max_attempts, error, verdict, moved_to })
     }
 
     /// Lets the unique key go and moves the message to `dead_letter_to`, whatever that queue's `max_waiting`

@@ -23,10 +23,7 @@ impl QueueState {
 
     /// How many keys are taken.
     pub(crate) fn holds(&self, now: Timestamp) -> usize {
-        self.holds
-            .values()
-            .filter(|hold| hold.until.is_none_or(|until| until > now))
-            .count()
+        self.holds.values().filter(|hold| hold.until.is_none_or(|until| until > now)).count()
     }
 
     /// Takes the key of a message.
@@ -50,7 +47,6 @@ impl QueueState {
     }
 
     fn forget_holds(&mut self, now: Timestamp) {
-        self.holds
-            .retain(|_, hold| hold.until.is_none_or(|until| until > now));
+        self.holds.retain(|_, hold| hold.until.is_none_or(|until| until > now));
     }
 }

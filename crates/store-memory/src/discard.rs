@@ -57,14 +57,8 @@ impl QueueState {
                 Phase::Waiting | Phase::Leased(_) => {}
             }
         }
-        let kept_done = self.settings.retain_done.unwrap_or(Retention {
-            age: None,
-            count: Some(0),
-        });
-        let kept_dead = self.settings.retain_dead.unwrap_or(Retention {
-            age: None,
-            count: None,
-        });
+        let kept_done = self.settings.retain_done.unwrap_or(Retention { age: None, count: Some(0) });
+        let kept_dead = self.settings.retain_dead.unwrap_or(Retention { age: None, count: None });
         let mut beyond = over(done, kept_done, now);
         beyond.extend(over(dead, kept_dead, now));
         beyond.sort_unstable();
@@ -79,9 +73,7 @@ fn over(
 ) -> Vec<(Timestamp, MessageId)> {
     ended.sort_unstable();
     let too_many = match kept.count {
-        Some(count) => ended
-            .len()
-            .saturating_sub(usize::try_from(count).unwrap_or(usize::MAX)),
+        Some(count) => ended.len().saturating_sub(usize::try_from(count).unwrap_or(usize::MAX)),
         None => 0,
     };
     let too_old = match kept.age {

@@ -43,26 +43,17 @@ impl State {
             return Ok(Some(first));
         }
         if let Some(max_waiting) = queue.settings.max_waiting
-            && queue
-                .messages
-                .values()
-                .filter(|message| message.progress.phase == Phase::Waiting)
-                .count() as u64
+            && queue.messages.values().filter(|message| message.progress.phase == Phase::Waiting).count()
+                as u64
                 >= max_waiting.get()
         {
-            return Err(EnqueueRefusal::QueueFull {
-                max_waiting: max_waiting.get(),
-            });
+            return Err(EnqueueRefusal::QueueFull { max_waiting: max_waiting.get() });
         }
         if !queue.takes_class(&spec.kind, &spec.source, limits.classes_per_queue) {
-            return Err(EnqueueRefusal::TooManyClasses {
-                max: limits.classes_per_queue,
-            });
+            return Err(EnqueueRefusal::TooManyClasses { max: limits.classes_per_queue });
         }
         if spec.dedup.is_some() && queue.holds(now) >= limits.dedup_keys_per_queue {
-            return Err(EnqueueRefusal::TooManyDedupKeys {
-                max: limits.dedup_keys_per_queue,
-            });
+            return Err(EnqueueRefusal::TooManyDedupKeys { max: limits.dedup_keys_per_queue });
         }
         Ok(None)
     }

@@ -27,10 +27,7 @@ impl State {
             }
         }
         overdue.sort_unstable();
-        let error = request
-            .error
-            .clone()
-            .unwrap_or_else(|| ErrorText::new(OVERDUE_ERROR));
+        let error = request.error.clone().unwrap_or_else(|| ErrorText::new(OVERDUE_ERROR));
         let mut judged = Vec::new();
         for (_, _, name, id) in overdue.into_iter().take(request.limit) {
             judged.extend(self.expire_one(now, (&name, id), error.clone(), request.seed));

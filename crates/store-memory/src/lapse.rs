@@ -42,17 +42,8 @@ impl State {
         let queue = self.queues.get_mut(name)?;
         queue.totals.count(Verb::Lapse);
         let message = queue.messages.get_mut(&id)?;
-        lifecycle::lapse(
-            &mut message.progress,
-            reason,
-            message.history.last_error.as_ref(),
-            now,
-        );
-        let error = message
-            .history
-            .last_error
-            .clone()
-            .unwrap_or_else(|| ErrorText::new(reason.name()));
+        lifecycle::lapse(&mut message.progress, reason, message.history.last_error.as_ref(), now);
+        let error = message.history.last_error.clone().unwrap_or_else(|| ErrorText::new(reason.name()));
         self.judged(name, id, Verdict::Dead(reason), error, now)
     }
 }

@@ -52,15 +52,7 @@ impl State {
 
     fn sweep_before_lease(&mut self, now: Timestamp, request: &LeaseRequest) -> Result<Swept, QueueError> {
         let (queue, limit, seed) = (Some(request.queue.clone()), LEASE_SETTLES_MAX, request.seed);
-        let expired = self.expire(
-            now,
-            &ExpireRequest {
-                queue: queue.clone(),
-                limit,
-                error: None,
-                seed,
-            },
-        )?;
+        let expired = self.expire(now, &ExpireRequest { queue: queue.clone(), limit, error: None, seed })?;
         let lapsed = self.lapse(now, &SweepRequest { queue, limit })?;
         Ok(Swept { expired, lapsed })
     }
@@ -102,18 +94,10 @@ impl QueueState {
         while picked.len() < request.limit {
             let can_fresh = serve_fresh && !fresh.is_empty();
             let can_retry = serve_retry && retries_left > 0 && !retry.is_empty();
-            let Some(lane) = self
-                .turns
-                .credit
-                .pick(self.settings.retry_share, can_fresh, can_retry)
-            else {
+            let Some(lane) = self.turns.credit.pick(self.settings.retry_share, can_fresh, can_retry) else {
                 break;
             };
-            let offer = if lane == Lane::Fresh {
-                &mut fresh
-            } else {
-                &mut retry
-            };
+            let offer = if lane == Lane::Fresh { &mut fresh } else { &mut retry };
             let Some(id) = self.pick_from(lane, offer) else {
                 break;
             };
@@ -152,18 +136,12 @@ impl QueueState {
 
     fn offer(&self, lane: Lane, now: Timestamp, request: &LeaseRequest) -> Offer {
         let mut offer = Offer::default();
-        let mut ready: Vec<&Message> = self
-            .leasable(now)
-            .filter(|message| message.progress.lane() == lane)
-            .collect();
+        let mut ready: Vec<&Message> =
+            self.leasable(now).filter(|message| message.progress.lane() == lane).collect();
         ready.sort_unstable_by_key(|message| place(message));
         for message in ready {
             let key = &message.spec.fairness_key;
-            offer.active.push((
-                message.progress.visible_at,
-                message.progress.sequence,
-                key.clone(),
-            ));
+            offer.active.push((message.progress.visible_at, message.progress.sequence, key.clone()));
             let line = offer.keys.entry(key.clone()).or_default();
             if request.filter.takes(&message.spec.kind, &message.spec.source) {
                 line.push_back((place(message), message.id()));
@@ -199,24 +177,14 @@ impl QueueState {
         }
         self.leasable(now)
             .filter(|message| request.filter.takes(&message.spec.kind, &message.spec.source))
-            .min_by_key(|message| {
-                (
-                    Some(message.id()) == avoid,
-                    message.progress.attempts,
-                    place(message),
-                )
-            })
+            .min_by_key(|message| (Some(message.id()) == avoid, message.progress.attempts, place(message)))
             .map(Message::id)
     }
 }
 
 fn place(message: &Message) -> Place {
     let progress = &message.progress;
-    (
-        Reverse(progress.priority.get()),
-        progress.visible_at,
-        progress.sequence,
-    )
+    (Reverse(progress.priority.get()), progress.visible_at, progress.sequence)
 }
 
 /// What a message weighs when it is handed out or listed.

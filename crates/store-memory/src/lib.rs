@@ -84,17 +84,13 @@ pub struct MemoryStore {
 impl MemoryStore {
     /// An empty store.
     pub fn new(options: Options) -> Self {
-        Self {
-            state: Mutex::new(State::new(options)),
-        }
+        Self { state: Mutex::new(State::new(options)) }
     }
 
     /// What a durable store would be after it was closed, or crashed, and opened again at `now`: everything that
     /// was answered is there, leases go on in a new epoch, and what an instance kept for itself is forgotten.
     pub fn reopen(&self, now: Timestamp) -> Result<Self, StoreError> {
-        Ok(Self {
-            state: Mutex::new(self.with(|state| state.reopened(now))?),
-        })
+        Ok(Self { state: Mutex::new(self.with(|state| state.reopened(now))?) })
     }
 
     /// Runs one verb on the state. A verb that panicked has left it half done only if the rules themselves are

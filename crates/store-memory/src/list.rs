@@ -20,10 +20,7 @@ impl State {
         let matches = |message: &&Message| request.filter.matches(message, now);
         if request.newest_first {
             let beyond = |message: &&Message| request.after.is_none_or(|after| message.id() < after);
-            Ok(page(
-                messages.values().rev().filter(beyond).filter(matches),
-                request,
-            ))
+            Ok(page(messages.values().rev().filter(beyond).filter(matches), request))
         } else {
             let beyond = |message: &&Message| request.after.is_none_or(|after| message.id() > after);
             Ok(page(messages.values().filter(beyond).filter(matches), request))

@@ -18,11 +18,7 @@ impl State {
         let log = self.logs.entry(log.clone()).or_default();
         let append = |value| {
             log.last += 1;
-            log.records.push(LogRecord {
-                sequence: log.last,
-                at: now,
-                value,
-            });
+            log.records.push(LogRecord { sequence: log.last, at: now, value });
             log.last
         };
         values.into_iter().map(append).collect()
@@ -30,12 +26,7 @@ impl State {
 
     pub(crate) fn log_read(&self, log: &LogName, after: u64, limit: usize) -> Vec<LogRecord> {
         let records = self.logs.get(log).map_or(&[][..], |log| &log.records);
-        records
-            .iter()
-            .filter(|record| record.sequence > after)
-            .take(limit)
-            .cloned()
-            .collect()
+        records.iter().filter(|record| record.sequence > after).take(limit).cloned().collect()
     }
 
     pub(crate) fn log_trim(&mut self, log: &LogName, horizon: Timestamp) -> u64 {

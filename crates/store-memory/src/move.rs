@@ -21,9 +21,7 @@ impl State {
             return Err(Invalid::unusable("target", "must be another queue").into());
         }
         let free = |message: &redrive_core::message::Message| lifecycle::may_move(&message.progress);
-        self.bulk(now, selection, free, |state, id| {
-            state.carry(&selection.queue, target, id, now)
-        })
+        self.bulk(now, selection, free, |state, id| state.carry(&selection.queue, target, id, now))
     }
 
     /// Takes a message from one queue to another in one step, counted in both.

@@ -34,16 +34,7 @@ impl State {
             message.history.checkpoint = item.checkpoint;
         }
         let failure = (item.asked, item.error);
-        let ended = lifecycle::nack(
-            &mut message.progress,
-            lease,
-            &terms,
-            failure,
-            sequence,
-            now,
-            &mut dice,
-        );
-        self.ended((Verb::Nack, &name, id), ended, now)
-            .map_or(Settled::NotFound, Settled::Applied)
+        let ended = lifecycle::nack(&mut message.progress, lease, &terms, failure, sequence, now, &mut dice);
+        self.ended((Verb::Nack, &name, id), ended, now).map_or(Settled::NotFound, Settled::Applied)
     }
 }

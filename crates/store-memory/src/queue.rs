@@ -15,9 +15,7 @@ impl State {
             return Err(QueueError::AlreadyExists(request.name));
         }
         if self.queues.len() >= self.options.limits.queues {
-            return Err(QueueError::TooManyQueues {
-                max: self.options.limits.queues,
-            });
+            return Err(QueueError::TooManyQueues { max: self.options.limits.queues });
         }
         let settings = request.config.over(&self.options.defaults);
         self.check_settings(&request.name, &settings)?;
@@ -64,10 +62,7 @@ impl State {
                 let first = settings.dead_letter_to.clone().unwrap_or_else(|| name.clone());
                 return Err(QueueError::DeadLetterCycle(first));
             }
-            next = self
-                .queues
-                .get(target)
-                .and_then(|queue| queue.settings.dead_letter_to.as_ref());
+            next = self.queues.get(target).and_then(|queue| queue.settings.dead_letter_to.as_ref());
         }
         Ok(())
     }

@@ -18,11 +18,7 @@ impl State {
     ) -> Result<Bulk, QueueError> {
         let dead = |message: &redrive_core::message::Message| message.progress.death().is_some();
         self.bulk(now, selection, dead, |state, id| {
-            let note = RedriveNote {
-                at: now,
-                by: by.clone(),
-                reason: reason.clone(),
-            };
+            let note = RedriveNote { at: now, by: by.clone(), reason: reason.clone() };
             state.redrive_one(now, &selection.queue, id, note)
         })
     }

@@ -39,14 +39,7 @@ impl State {
                 }
                 Some(value) => {
                     let version = self.next_version();
-                    self.registry.insert(
-                        write.key.clone(),
-                        Entry {
-                            key: write.key,
-                            version,
-                            value,
-                        },
-                    );
+                    self.registry.insert(write.key.clone(), Entry { key: write.key, version, value });
                     versions.push(Some(version));
                 }
             }

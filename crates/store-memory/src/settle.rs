@@ -29,10 +29,7 @@ impl State {
     /// The current lease that is meant. A message that is gone or done is not found; any other that is not under
     /// this lease has lost it.
     pub(crate) fn held(&self, target: &LeaseTarget) -> Result<Lease, NotHeld> {
-        let message = self
-            .queues
-            .get(target.queue())
-            .and_then(|queue| queue.messages.get(&target.message()));
+        let message = self.queues.get(target.queue()).and_then(|queue| queue.messages.get(&target.message()));
         let message = message.ok_or(NotHeld::NotFound)?;
         match &message.progress.phase {
             Phase::Leased(lease) if target.lease().is_none_or(|id| id == lease.id) => Ok(lease.clone()),
@@ -84,7 +81,6 @@ impl State {
             return Settled::NotFound;
         };
         let ended = lifecycle::bury(&mut message.progress, lease, (item.reason, item.error), now);
-        self.ended((Verb::Bury, &name, id), ended, now)
-            .map_or(Settled::NotFound, Settled::Applied)
+        self.ended((Verb::Bury, &name, id), ended, now).map_or(Settled::NotFound, Settled::Applied)
     }
 }

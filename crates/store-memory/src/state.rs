@@ -79,10 +79,7 @@ impl State {
                 self.floor = self.floor.max(at);
                 Ok(self.floor)
             }
-            Now::Store => Err(StoreError::Unsupported {
-                backend: "memory",
-                what: "a clock of its own",
-            }),
+            Now::Store => Err(StoreError::Unsupported { backend: "memory", what: "a clock of its own" }),
         }
     }
 
@@ -109,9 +106,7 @@ impl State {
     }
 
     pub(crate) fn queue_mut(&mut self, name: &QueueName) -> Result<&mut QueueState, QueueNotFound> {
-        self.queues
-            .get_mut(name)
-            .ok_or_else(|| QueueNotFound(name.clone()))
+        self.queues.get_mut(name).ok_or_else(|| QueueNotFound(name.clone()))
     }
 
     /// The queues that a sweeper was sent to: one, or all.
@@ -156,10 +151,7 @@ impl QueueState {
 
     /// Whether a message of that type and source may come in: it brings no new pair, or there is room for one.
     pub(crate) fn takes_class(&self, kind: &MessageType, source: &Source, max: usize) -> bool {
-        let classes = self
-            .messages
-            .values()
-            .map(|message| (&message.spec.kind, &message.spec.source));
+        let classes = self.messages.values().map(|message| (&message.spec.kind, &message.spec.source));
         classes.clone().any(|class| class == (kind, source)) || classes.collect::<BTreeSet<_>>().len() < max
     }
 }

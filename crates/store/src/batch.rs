@@ -20,25 +20,14 @@ impl<T: Load> Batch<T> {
     /// Items that succeed or fail one by one.
     pub fn each(items: Vec<T>) -> Result<Self, Invalid> {
         Invalid::check_length("batch", items.len(), BATCH_ITEMS_MAX, "items")?;
-        Invalid::check_length(
-            "batch",
-            items.iter().map(Load::load).sum(),
-            BATCH_BYTES_MAX,
-            "bytes",
-        )?;
-        Ok(Self {
-            items,
-            all_or_nothing: false,
-        })
+        Invalid::check_length("batch", items.iter().map(Load::load).sum(), BATCH_BYTES_MAX, "bytes")?;
+        Ok(Self { items, all_or_nothing: false })
     }
 
     /// Items that succeed together or change nothing: where one is refused, the others are `Aborted`. Needs
     /// `Capabilities::atomic_across_queues` where they name more than one queue.
     pub fn all_or_nothing(items: Vec<T>) -> Result<Self, Invalid> {
-        Ok(Self {
-            all_or_nothing: true,
-            ..Self::each(items)?
-        })
+        Ok(Self { all_or_nothing: true, ..Self::each(items)? })
     }
 
     /// One item.
@@ -84,9 +73,6 @@ mod tests {
         assert_eq!(items.to_string(), "batch: is 1001 items long, the limit is 1000");
         assert!(Batch::each(vec![Weighs(BATCH_BYTES_MAX)]).is_ok());
         let bytes = Batch::all_or_nothing(vec![Weighs(BATCH_BYTES_MAX), Weighs(1)]).unwrap_err();
-        assert_eq!(
-            bytes.to_string(),
-            "batch: is 16777217 bytes long, the limit is 16777216"
-        );
+        assert_eq!(bytes.to_string(), "batch: is 16777217 bytes long, the limit is 16777216");
     }
 }

@@ -26,13 +26,7 @@ pub struct Selection {
 impl Selection {
     /// The first step over what matches.
     pub fn new(queue: QueueName, filter: Filter) -> Self {
-        Self {
-            queue,
-            filter,
-            after: None,
-            limit: PAGE_ITEMS_MAX,
-            dry_run: false,
-        }
+        Self { queue, filter, after: None, limit: PAGE_ITEMS_MAX, dry_run: false }
     }
 
     /// Refuses what is over a limit, naming the field.

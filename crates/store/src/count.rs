@@ -115,10 +115,7 @@ pub struct NextDue {
 impl NextDue {
     /// The first of them.
     pub fn earliest(&self) -> Option<Timestamp> {
-        [self.ready, self.overdue, self.lapse, self.resume]
-            .into_iter()
-            .flatten()
-            .min()
+        [self.ready, self.overdue, self.lapse, self.resume].into_iter().flatten().min()
     }
 
     /// The earlier of two, each by each.

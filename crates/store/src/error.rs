@@ -160,16 +160,10 @@ mod tests {
     #[test]
     fn an_unknown_outcome_is_not_a_failure() {
         let lost = StoreError::OutcomeUnknown("reply lost".into());
-        assert_eq!(
-            (lost.advice(), lost.code()),
-            (RetryAdvice::Ask, "OUTCOME_UNKNOWN")
-        );
+        assert_eq!((lost.advice(), lost.code()), (RetryAdvice::Ask, "OUTCOME_UNKNOWN"));
         let down = StoreError::Unavailable("refused".into());
         assert_eq!((down.advice(), down.code()), (RetryAdvice::Retry, "UNAVAILABLE"));
-        assert_eq!(
-            QueueError::from(StoreError::StorageFull).advice(),
-            RetryAdvice::Retry
-        );
+        assert_eq!(QueueError::from(StoreError::StorageFull).advice(), RetryAdvice::Retry);
         let stopped = QueueError::from(StoreError::Stopped("sync failed".into()));
         assert_eq!(stopped.advice(), RetryAdvice::GiveUp);
     }

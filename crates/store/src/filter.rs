@@ -39,18 +39,12 @@ pub struct Filter {
 impl Filter {
     /// Messages in that state.
     pub fn state(state: State) -> Self {
-        Self {
-            states: vec![state],
-            ..Self::default()
-        }
+        Self { states: vec![state], ..Self::default() }
     }
 
     /// These messages.
     pub fn ids(ids: impl IntoIterator<Item = MessageId>) -> Self {
-        Self {
-            ids: ids.into_iter().collect(),
-            ..Self::default()
-        }
+        Self { ids: ids.into_iter().collect(), ..Self::default() }
     }
 
     /// Refuses what is over a limit, naming the field.
@@ -65,12 +59,7 @@ impl Filter {
         for (field, values) in lists {
             Invalid::check_length(field, values, FILTER_VALUES_MAX, "items")?;
         }
-        Invalid::check_length(
-            "error",
-            self.error.as_ref().map_or(0, String::len),
-            ERROR_BYTES_MAX,
-            "bytes",
-        )
+        Invalid::check_length("error", self.error.as_ref().map_or(0, String::len), ERROR_BYTES_MAX, "bytes")
     }
 
     /// Whether a message matches at `now`.
@@ -84,23 +73,11 @@ impl Filter {
             && any_of(&self.keys, Some(&message.spec.fairness_key))
             && any_of(&self.consumers, progress.lease().map(|lease| &lease.consumer))
             && any_of(&self.reasons, death.map(|death| &death.reason))
-            && self
-                .fingerprint
-                .is_none_or(|print| death.is_some_and(|death| death.fingerprint == print))
-            && self
-                .attempts
-                .as_ref()
-                .is_none_or(|range| range.contains(&progress.attempts))
-            && self
-                .created
-                .as_ref()
-                .is_none_or(|range| range.contains(&message.created_at))
+            && self.fingerprint.is_none_or(|print| death.is_some_and(|death| death.fingerprint == print))
+            && self.attempts.as_ref().is_none_or(|range| range.contains(&progress.attempts))
+            && self.created.as_ref().is_none_or(|range| range.contains(&message.created_at))
             && self.error.as_ref().is_none_or(|text| {
-                message
-                    .history
-                    .last_error
-                    .as_ref()
-                    .is_some_and(|error| error.as_str().contains(text))
+                message.history.last_error.as_ref().is_some_and(|error| error.as_str().contains(text))
             })
     }
 }

@@ -25,13 +25,7 @@ pub struct ListRequest {
 impl ListRequest {
     /// The first page of what matches.
     pub fn new(queue: QueueName, filter: Filter) -> Self {
-        Self {
-            queue,
-            filter,
-            after: None,
-            limit: PAGE_ITEMS_MAX,
-            newest_first: false,
-        }
+        Self { queue, filter, after: None, limit: PAGE_ITEMS_MAX, newest_first: false }
     }
 
     /// Refuses what is over a limit, naming the field.

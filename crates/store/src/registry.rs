@@ -24,14 +24,8 @@ pub enum EntryKind {
 
 impl EntryKind {
     /// Every kind.
-    pub const ALL: [Self; 6] = [
-        Self::ApiKey,
-        Self::Subscription,
-        Self::Topic,
-        Self::Operation,
-        Self::Breaker,
-        Self::Lock,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::ApiKey, Self::Subscription, Self::Topic, Self::Operation, Self::Breaker, Self::Lock];
 
     /// The word a store writes for it.
     pub const fn name(self) -> &'static str {
@@ -176,30 +170,15 @@ mod tests {
     use super::*;
 
     fn write(name: &str, size: usize) -> Write {
-        let key = EntryKey {
-            kind: EntryKind::Operation,
-            name: EntryName::new(name).unwrap(),
-        };
-        Write {
-            key,
-            expect: Expect::Anything,
-            value: Some(vec![0; size].into()),
-        }
+        let key = EntryKey { kind: EntryKind::Operation, name: EntryName::new(name).unwrap() };
+        Write { key, expect: Expect::Anything, value: Some(vec![0; size].into()) }
     }
 
     #[test]
     fn an_entry_is_written_once_per_call_and_within_its_limit() {
         assert!(Writes::new(vec![write("a", 1), write("b", 1)]).is_ok());
-        assert_eq!(
-            Writes::new(vec![write("a", 1), write("a", 1)]).unwrap_err().field,
-            "writes"
-        );
-        assert_eq!(
-            Writes::new(vec![write("a", REGISTRY_VALUE_BYTES_MAX + 1)])
-                .unwrap_err()
-                .field,
-            "value"
-        );
+        assert_eq!(Writes::new(vec![write("a", 1), write("a", 1)]).unwrap_err().field, "writes");
+        assert_eq!(Writes::new(vec![write("a", REGISTRY_VALUE_BYTES_MAX + 1)]).unwrap_err().field, "value");
     }
 
     #[test]

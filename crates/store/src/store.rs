@@ -115,8 +115,7 @@ pub trait Store: Debug + Send + Sync {
 
     /// Discards whatever is in a queue, a step at a time.
     async fn purge(&self, now: Now, queue: QueueName, force: bool) -> Result<Bulk, QueueError> {
-        self.discard(now, Selection::new(queue, Filter::default()), force)
-            .await
+        self.discard(now, Selection::new(queue, Filter::default()), force).await
     }
 
     // Looking. None of these takes a lease or changes anything.

@@ -42,18 +42,12 @@ pub(super) struct Crate {
 
 /// The members of the workspace: `crates/*` and `xtask`.
 pub(super) fn crates(tree: &Tree) -> Vec<Crate> {
-    tree.with_extension("toml")
-        .filter_map(|(path, text)| member(path, text))
-        .collect()
+    tree.with_extension("toml").filter_map(|(path, text)| member(path, text)).collect()
 }
 
 fn member(path: &str, text: &str) -> Option<Crate> {
     let root = path.strip_suffix("/Cargo.toml")?;
-    let folder = if root == "xtask" {
-        root
-    } else {
-        root.strip_prefix("crates/")?
-    };
+    let folder = if root == "xtask" { root } else { root.strip_prefix("crates/")? };
     let is_member = !folder.contains('/');
     is_member.then(|| Crate {
         folder: folder.to_owned(),
@@ -64,15 +58,9 @@ fn member(path: &str, text: &str) -> Option<Crate> {
 
 impl Manifest {
     pub(super) fn parse(text: &str) -> Self {
-        let mut reader = Reader {
-            rest: text,
-            line: 1,
-            entries: Vec::new(),
-        };
+        let mut reader = Reader { rest: text, line: 1, entries: Vec::new() };
         reader.document();
-        Self {
-            entries: reader.entries,
-        }
+        Self { entries: reader.entries }
     }
 
     /// The value of a key: a string without its quotes, everything else as written.
@@ -82,9 +70,7 @@ impl Manifest {
 
     /// Whether a key has this value; in an array of tables, whether it has it in one of them.
     pub(super) fn has(&self, key: &[&str], value: &str) -> bool {
-        self.entries
-            .iter()
-            .any(|entry| entry.key == key && entry.value == value)
+        self.entries.iter().any(|entry| entry.key == key && entry.value == value)
     }
 
     /// The line of a key, or 1 where the manifest does not have it.
@@ -100,19 +86,11 @@ impl Manifest {
             let Some((kind, table, name)) = dependency_key(&entry.key) else {
                 continue;
             };
-            let package = self
-                .package(table, name)
-                .or_else(|| workspace.package(&["workspace", "dependencies"], name));
+            let package =
+                self.package(table, name).or_else(|| workspace.package(&["workspace", "dependencies"], name));
             let package = package.unwrap_or(name).to_owned();
-            if !found
-                .iter()
-                .any(|known| known.kind == kind && known.package == package)
-            {
-                found.push(Dependency {
-                    kind,
-                    package,
-                    line: entry.line,
-                });
+            if !found.iter().any(|known| known.kind == kind && known.package == package) {
+                found.push(Dependency { kind, package, line: entry.line });
             }
         }
         found
@@ -196,10 +174,7 @@ impl Reader<'_> {
             Some('{') => return self.inline_table(&key),
             Some('[') => self.array(),
             Some('"' | '\'') => self.string(),
-            _ => self
-                .take_while(|c| !matches!(c, ',' | '}' | ']' | '#' | '\n'))
-                .trim()
-                .to_owned(),
+            _ => self.take_while(|c| !matches!(c, ',' | '}' | ']' | '#' | '\n')).trim().to_owned(),
         };
         self.entries.push(Entry { key, value, line });
     }
@@ -248,21 +223,13 @@ impl Reader<'_> {
     fn string(&mut self) -> String {
         let quote = &self.rest[..1];
         let triple = quote.repeat(3);
-        let delimiter = if self.rest.starts_with(&triple) {
-            triple
-        } else {
-            quote.to_owned()
-        };
+        let delimiter = if self.rest.starts_with(&triple) { triple } else { quote.to_owned() };
         let basic = quote == "\"";
         self.take(delimiter.len());
         let mut end = 0;
         while end < self.rest.len() && !self.rest[end..].starts_with(&delimiter) {
             let escaped = basic && self.rest[end..].starts_with('\\');
-            end += self.rest[end..]
-                .chars()
-                .take(1 + usize::from(escaped))
-                .map(char::len_utf8)
-                .sum::<usize>();
+            end += self.rest[end..].chars().take(1 + usize::from(escaped)).map(char::len_utf8).sum::<usize>();
         }
         let content = self.take(end).to_owned();
         self.take(delimiter.len().min(self.rest.len()));
@@ -305,10 +272,7 @@ mod tests {
 
     fn packages(text: &str, workspace: &str) -> Vec<(Kind, String, usize)> {
         let dependencies = Manifest::parse(text).dependencies(&Manifest::parse(workspace));
-        dependencies
-            .into_iter()
-            .map(|found| (found.kind, found.package, found.line))
-            .collect()
+        dependencies.into_iter().map(|found| (found.kind, found.package, found.line)).collect()
     }
 
     #[test]
@@ -346,20 +310,14 @@ default = [\"e\"]
             (Kind::Build, "g", 17),
             (Kind::Normal, "h", 19),
         ];
-        assert_eq!(
-            packages(text, ""),
-            expected.map(|(kind, name, line)| (kind, name.to_owned(), line))
-        );
+        assert_eq!(packages(text, ""), expected.map(|(kind, name, line)| (kind, name.to_owned(), line)));
     }
 
     #[test]
     fn a_dependency_has_its_own_name_even_where_it_is_renamed() {
         let text = "[dependencies]\nhere = { package = \"real\", path = \"x\" }\nthere.workspace = true\n";
         let workspace = "[workspace.dependencies]\nthere = { package = \"other\", path = \"y\" }\n";
-        let expected = [
-            (Kind::Normal, "real".to_owned(), 2),
-            (Kind::Normal, "other".to_owned(), 3),
-        ];
+        let expected = [(Kind::Normal, "real".to_owned(), 2), (Kind::Normal, "other".to_owned(), 3)];
         assert_eq!(packages(text, workspace), expected);
     }
 

@@ -54,10 +54,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let workspace = Manifest::parse(tree.text("Cargo.toml").unwrap_or_default());
-    crates(tree)
-        .iter()
-        .flat_map(|member| check_crate(member, &workspace))
-        .collect()
+    crates(tree).iter().flat_map(|member| check_crate(member, &workspace)).collect()
 }
 
 fn check_crate(member: &Crate, workspace: &Manifest) -> Vec<Finding> {
@@ -65,11 +62,7 @@ fn check_crate(member: &Crate, workspace: &Manifest) -> Vec<Finding> {
     match allowed(&member.folder) {
         Some(allowed) => {
             let dependencies = member.manifest.dependencies(workspace);
-            findings.extend(
-                dependencies
-                    .iter()
-                    .filter_map(|used| check_dependency(member, used, allowed)),
-            );
+            findings.extend(dependencies.iter().filter_map(|used| check_dependency(member, used, allowed)));
         }
         None => findings.push(Finding::new(
             &member.manifest_path,
@@ -100,19 +93,12 @@ fn check_dependency(member: &Crate, used: &Dependency, allowed: &[&str]) -> Opti
     if exempt || allowed.contains(&folder) {
         return None;
     }
-    let message = format!(
-        "`{}` may not depend on `{folder}`; it may use {}",
-        member.folder,
-        listed(allowed)
-    );
+    let message = format!("`{}` may not depend on `{folder}`; it may use {}", member.folder, listed(allowed));
     Some(Finding::new(&member.manifest_path, used.line, message))
 }
 
 fn allowed(folder: &str) -> Option<&'static [&'static str]> {
-    LAYERS
-        .iter()
-        .find(|(name, _)| *name == folder)
-        .map(|(_, allowed)| *allowed)
+    LAYERS.iter().find(|(name, _)| *name == folder).map(|(_, allowed)| *allowed)
 }
 
 fn package_of(folder: &str) -> String {
@@ -131,11 +117,7 @@ fn folder_of(package: &str) -> Option<&str> {
 }
 
 fn listed(allowed: &[&str]) -> String {
-    if allowed.is_empty() {
-        "no crate of the workspace".to_owned()
-    } else {
-        allowed.join(", ")
-    }
+    if allowed.is_empty() { "no crate of the workspace".to_owned() } else { allowed.join(", ") }
 }
 
 #[cfg(test)]
@@ -158,10 +140,7 @@ mod tests {
         for (row, (name, allowed)) in LAYERS.iter().enumerate() {
             for used in *allowed {
                 let known = LAYERS[..row].iter().any(|(lower, _)| lower == used);
-                assert!(
-                    known,
-                    "`{name}` names `{used}`, which is not above it in the table"
-                );
+                assert!(known, "`{name}` names `{used}`, which is not above it in the table");
             }
         }
     }
@@ -169,11 +148,7 @@ mod tests {
     #[test]
     fn a_dependency_downwards_is_fine() {
         assert!(
-            findings(
-                "store",
-                "[dependencies]\nredrive-core.workspace = true\nbytes = \"1\"\n"
-            )
-            .is_empty()
+            findings("store", "[dependencies]\nredrive-core.workspace = true\nbytes = \"1\"\n").is_empty()
         );
     }
 
@@ -185,24 +160,11 @@ mod tests {
                 "crates/core/Cargo.toml:4: `core` may not depend on `store`; it may use no crate of the workspace"
             ],
         );
+        assert_eq!(findings("wire", "[dependencies]\nredrive-core.workspace = true\n").len(), 1);
+        assert_eq!(findings("broker", "[build-dependencies]\nredrive-bus.workspace = true\n").len(), 1);
+        assert_eq!(findings("client", "[dependencies]\nredrive = { path = \"../redrive\" }\n").len(), 1);
         assert_eq!(
-            findings("wire", "[dependencies]\nredrive-core.workspace = true\n").len(),
-            1
-        );
-        assert_eq!(
-            findings("broker", "[build-dependencies]\nredrive-bus.workspace = true\n").len(),
-            1
-        );
-        assert_eq!(
-            findings("client", "[dependencies]\nredrive = { path = \"../redrive\" }\n").len(),
-            1
-        );
-        assert_eq!(
-            findings(
-                "xtask",
-                "[target.'cfg(unix)'.dependencies]\nredrive-core.workspace = true\n"
-            )
-            .len(),
+            findings("xtask", "[target.'cfg(unix)'.dependencies]\nredrive-core.workspace = true\n").len(),
             1
         );
     }
@@ -229,9 +191,6 @@ mod tests {
     fn a_crate_is_named_after_its_folder() {
         let tree = Tree::of(&[("crates/store/Cargo.toml", "[package]\nname = \"redrive-port\"\n")]);
         let message = "the crate in this folder is called `redrive-store`, not `redrive-port`";
-        assert_eq!(
-            check(&tree),
-            [Finding::new("crates/store/Cargo.toml", 2, message)]
-        );
+        assert_eq!(check(&tree), [Finding::new("crates/store/Cargo.toml", 2, message)]);
     }
 }

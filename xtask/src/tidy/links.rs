@@ -19,9 +19,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 fn is_relative(target: &str) -> bool {
     let scheme = target.split_once(':').is_some_and(|(scheme, _)| {
         !scheme.is_empty()
-            && scheme
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
+            && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
     });
     !scheme && !target.starts_with("//")
 }
@@ -34,16 +32,9 @@ fn problem(tree: &Tree, from: &str, link: &Link<'_>) -> Option<String> {
     if !tree.has_file(&path) && !tree.has_folder(&path) {
         return Some(format!("`{}` leads nowhere: there is no {path}", link.target));
     }
-    let text = tree
-        .text(&path)
-        .filter(|_| !anchor.is_empty() && extension_of(&path) == Some("md"))?;
+    let text = tree.text(&path).filter(|_| !anchor.is_empty() && extension_of(&path) == Some("md"))?;
     let known = anchors(text).contains(&decoded(anchor));
-    (!known).then(|| {
-        format!(
-            "`{}` leads nowhere: {path} has no heading `#{anchor}`",
-            link.target
-        )
-    })
+    (!known).then(|| format!("`{}` leads nowhere: {path} has no heading `#{anchor}`", link.target))
 }
 
 /// The target's path from the repository's root; `None` if it lies outside. No file at all means the linking one, and
@@ -52,11 +43,8 @@ fn resolve(from: &str, file: &str) -> Option<String> {
     if file.is_empty() {
         return Some(from.to_owned());
     }
-    let folder = if file.starts_with('/') {
-        ""
-    } else {
-        from.rsplit_once('/').map_or("", |(folder, _)| folder)
-    };
+    let folder =
+        if file.starts_with('/') { "" } else { from.rsplit_once('/').map_or("", |(folder, _)| folder) };
     let mut parts: Vec<&str> = Vec::new();
     for part in folder.split('/').chain(file.split('/')) {
         match part {
@@ -74,9 +62,7 @@ fn decoded(text: &str) -> String {
     let mut rest = text.as_bytes();
     while let Some((&first, tail)) = rest.split_first() {
         let hex = tail.get(..2).and_then(|hex| str::from_utf8(hex).ok());
-        let byte = hex
-            .filter(|_| first == b'%')
-            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        let byte = hex.filter(|_| first == b'%').and_then(|hex| u8::from_str_radix(hex, 16).ok());
         bytes.push(byte.unwrap_or(first));
         rest = if byte.is_some() { &tail[2..] } else { tail };
     }

@@ -23,10 +23,7 @@ fn check_crate(member: &Crate) -> Vec<Finding> {
         ));
     }
     if value(&["package", "description"]).is_none_or(|text| text.trim().is_empty()) {
-        findings.push(finding(
-            member.manifest.line(&["package", "description"]),
-            "`description` is missing",
-        ));
+        findings.push(finding(member.manifest.line(&["package", "description"]), "`description` is missing"));
     }
     findings
 }

@@ -13,11 +13,7 @@ pub(super) struct Link<'a> {
 pub(super) fn links(text: &str) -> Vec<Link<'_>> {
     let prose = prose_lines(text).into_iter();
     prose
-        .flat_map(|(line, prose)| {
-            line_links(prose)
-                .into_iter()
-                .map(move |target| Link { line, target })
-        })
+        .flat_map(|(line, prose)| line_links(prose).into_iter().map(move |target| Link { line, target }))
         .collect()
 }
 
@@ -26,20 +22,12 @@ pub(super) fn anchors(text: &str) -> Vec<String> {
     let mut used: BTreeMap<String, usize> = BTreeMap::new();
     let mut anchors = Vec::new();
     for (_, line) in prose_lines(text) {
-        anchors.extend(
-            ["id=\"", "name=\""]
-                .iter()
-                .flat_map(|mark| attributes(line, mark))
-                .map(str::to_owned),
-        );
+        anchors
+            .extend(["id=\"", "name=\""].iter().flat_map(|mark| attributes(line, mark)).map(str::to_owned));
         if let Some(heading) = heading(line) {
             let slug = slug(heading);
             let count = used.entry(slug.clone()).or_default();
-            anchors.push(if *count == 0 {
-                slug
-            } else {
-                format!("{slug}-{count}")
-            });
+            anchors.push(if *count == 0 { slug } else { format!("{slug}-{count}") });
             *count += 1;
         }
     }
@@ -82,15 +70,9 @@ fn line_links(line: &str) -> Vec<&str> {
     let mut targets = Vec::new();
     for prose in outside_code(line) {
         targets.extend(
-            prose
-                .match_indices("](")
-                .filter_map(|(at, mark)| inline_target(&prose[at + mark.len()..])),
+            prose.match_indices("](").filter_map(|(at, mark)| inline_target(&prose[at + mark.len()..])),
         );
-        targets.extend(
-            ["src=\"", "href=\""]
-                .iter()
-                .flat_map(|mark| attributes(prose, mark)),
-        );
+        targets.extend(["src=\"", "href=\""].iter().flat_map(|mark| attributes(prose, mark)));
     }
     targets
 }
@@ -150,13 +132,8 @@ fn definition(line: &str) -> Option<&str> {
 
 /// The values of an HTML attribute; the mark is its name with `="`.
 fn attributes<'a>(line: &'a str, mark: &str) -> Vec<&'a str> {
-    let values = line
-        .match_indices(mark)
-        .filter(|(at, _)| line[..*at].ends_with(' '));
-    values
-        .filter_map(|(at, mark)| line[at + mark.len()..].split_once('"'))
-        .map(|(value, _)| value)
-        .collect()
+    let values = line.match_indices(mark).filter(|(at, _)| line[..*at].ends_with(' '));
+    values.filter_map(|(at, mark)| line[at + mark.len()..].split_once('"')).map(|(value, _)| value).collect()
 }
 
 fn heading(line: &str) -> Option<&str> {
@@ -168,12 +145,8 @@ fn heading(line: &str) -> Option<&str> {
 /// GitHub's rule: small letters, no punctuation, a hyphen for each blank.
 fn slug(heading: &str) -> String {
     let kept = without_targets(heading);
-    let kept = kept
-        .chars()
-        .filter(|&c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
-    kept.flat_map(char::to_lowercase)
-        .map(|c| if c == ' ' { '-' } else { c })
-        .collect()
+    let kept = kept.chars().filter(|&c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
 /// `[text](target)` counts as its text.
@@ -197,22 +170,10 @@ mod tests {
 
     #[test]
     fn links_of_every_kind_are_found() {
-        assert_eq!(
-            targets("a [b](c.md) and ![d](e.svg \"title\")"),
-            ["c.md", "e.svg"]
-        );
-        assert_eq!(
-            targets("[`code`](a.md) [b](<c d.md>) [e](f_(g).md)"),
-            ["a.md", "c d.md", "f_(g).md"]
-        );
-        assert_eq!(
-            targets("[label]: docs/a.md \"title\"\n[^1]: a footnote"),
-            ["docs/a.md"]
-        );
-        assert_eq!(
-            targets("<img src=\"a.svg\" alt=\"b\"> <a href=\"c.md\">"),
-            ["a.svg", "c.md"]
-        );
+        assert_eq!(targets("a [b](c.md) and ![d](e.svg \"title\")"), ["c.md", "e.svg"]);
+        assert_eq!(targets("[`code`](a.md) [b](<c d.md>) [e](f_(g).md)"), ["a.md", "c d.md", "f_(g).md"]);
+        assert_eq!(targets("[label]: docs/a.md \"title\"\n[^1]: a footnote"), ["docs/a.md"]);
+        assert_eq!(targets("<img src=\"a.svg\" alt=\"b\"> <a href=\"c.md\">"), ["a.svg", "c.md"]);
     }
 
     #[test]

@@ -33,11 +33,7 @@ struct Finding {
 
 impl Finding {
     fn new(path: impl Into<String>, line: usize, message: impl Into<String>) -> Self {
-        Self {
-            path: path.into(),
-            line,
-            message: message.into(),
-        }
+        Self { path: path.into(), line, message: message.into() }
     }
 }
 

@@ -8,41 +8,28 @@ use super::rust_source::RustSource;
 use super::tree::{Tree, extension_of};
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
-    crates(tree)
-        .iter()
-        .flat_map(|member| dead_files(tree, member))
-        .collect()
+    crates(tree).iter().flat_map(|member| dead_files(tree, member)).collect()
 }
 
 fn dead_files(tree: &Tree, member: &Crate) -> Vec<Finding> {
     let root = member.manifest_path.trim_end_matches("/Cargo.toml");
     let is_root = |path: &str| is_target(&path[root.len() + 1..], &member.manifest);
     let src = format!("{root}/src");
-    let files: Vec<(&str, &str)> = tree
-        .below(&src)
-        .filter(|(path, _)| extension_of(path) == Some("rs"))
-        .collect();
+    let files: Vec<(&str, &str)> =
+        tree.below(&src).filter(|(path, _)| extension_of(path) == Some("rs")).collect();
     // A module that is declared by a dead file is not found, but the file that declares it is.
-    let declared: BTreeSet<String> = files
-        .iter()
-        .flat_map(|(path, text)| declared_files(path, text, is_root(path)))
-        .collect();
-    let dead = files
-        .iter()
-        .filter(|(path, _)| !is_root(path) && !declared.contains(*path));
+    let declared: BTreeSet<String> =
+        files.iter().flat_map(|(path, text)| declared_files(path, text, is_root(path))).collect();
+    let dead = files.iter().filter(|(path, _)| !is_root(path) && !declared.contains(*path));
     let message = |path| format!("dead file: no parent module declares `mod {};`", module_of(path));
-    dead.map(|(path, _)| Finding::new(*path, 1, message(path)))
-        .collect()
+    dead.map(|(path, _)| Finding::new(*path, 1, message(path))).collect()
 }
 
 /// Whether Cargo compiles the file by itself; `inside` is its path from the crate's root.
 fn is_target(inside: &str, manifest: &Manifest) -> bool {
-    let listed = ["lib", "bin"]
-        .iter()
-        .any(|target| manifest.has(&[target, "path"], inside));
-    let binary = inside
-        .strip_prefix("src/bin/")
-        .is_some_and(|name| !name.contains('/') || name.ends_with("/main.rs"));
+    let listed = ["lib", "bin"].iter().any(|target| manifest.has(&[target, "path"], inside));
+    let binary =
+        inside.strip_prefix("src/bin/").is_some_and(|name| !name.contains('/') || name.ends_with("/main.rs"));
     listed || binary || matches!(inside, "src/lib.rs" | "src/main.rs")
 }
 
@@ -55,19 +42,14 @@ fn declared_files(path: &str, text: &str, is_root: bool) -> Vec<String> {
     };
     let source = RustSource::parse(text);
     let tokens = source.tokens();
-    let declarations = tokens
-        .windows(3)
-        .filter(|window| window[0].text == "mod" && window[2].text == ";");
+    let declarations = tokens.windows(3).filter(|window| window[0].text == "mod" && window[2].text == ";");
     let files = |name: &str| [format!("{folder}/{name}.rs"), format!("{folder}/{name}/mod.rs")];
     declarations.flat_map(|window| files(window[1].text)).collect()
 }
 
 /// The name of a file's module: `a/b.rs` and `a/b/mod.rs` are both `b`.
 fn module_of(path: &str) -> &str {
-    let module = path
-        .strip_suffix("/mod.rs")
-        .or_else(|| path.strip_suffix(".rs"))
-        .unwrap_or(path);
+    let module = path.strip_suffix("/mod.rs").or_else(|| path.strip_suffix(".rs")).unwrap_or(path);
     module.rsplit_once('/').map_or(module, |(_, name)| name)
 }
 
@@ -81,10 +63,7 @@ mod tests {
             "crates/core/Cargo.toml",
             "[[bin]]\npath = \"src/main.rs\"\n[[bin]]\npath = \"src/tool.rs\"\n",
         ));
-        check(&Tree::of(&files))
-            .into_iter()
-            .map(|finding| finding.path)
-            .collect()
+        check(&Tree::of(&files)).into_iter().map(|finding| finding.path).collect()
     }
 
     #[test]
@@ -120,11 +99,7 @@ mod tests {
             ("crates/core/src/c/mod.rs", "mod d;\n"),
             ("crates/core/src/c/d.rs", ""),
         ];
-        let dead = [
-            "crates/core/src/a.rs",
-            "crates/core/src/b.rs",
-            "crates/core/src/c/mod.rs",
-        ];
+        let dead = ["crates/core/src/a.rs", "crates/core/src/b.rs", "crates/core/src/c/mod.rs"];
         assert_eq!(found(&files), dead);
     }
 

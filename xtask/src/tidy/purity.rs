@@ -16,10 +16,7 @@ const IMPURE: [(&[&str], &str); 7] = [
     (&["std", "fs"], "the core does no I/O: that is a store's work"),
     (&["std", "net"], "the core does no I/O: that is the server's work"),
     (&["std", "thread"], "the core starts no threads"),
-    (
-        &["std", "env"],
-        "the core has no environment: settings are arguments",
-    ),
+    (&["std", "env"], "the core has no environment: settings are arguments"),
     (&["async"], "the core is not async: it only computes"),
     (&["SystemTime"], "time is an argument"),
     (&["Instant"], "time is an argument"),
@@ -43,15 +40,9 @@ fn foreign_crates(tree: &Tree) -> Vec<Finding> {
             && !used.package.starts_with("redrive")
             && !CRATES.contains(&used.package.as_str())
     });
-    let message = |package: &str| {
-        format!(
-            "the core may not depend on `{package}`, only on {}",
-            CRATES.join(", ")
-        )
-    };
-    foreign
-        .map(|used| Finding::new(MANIFEST, used.line, message(&used.package)))
-        .collect()
+    let message =
+        |package: &str| format!("the core may not depend on `{package}`, only on {}", CRATES.join(", "));
+    foreign.map(|used| Finding::new(MANIFEST, used.line, message(&used.package))).collect()
 }
 
 fn impure_paths(path: &str, text: &str) -> Vec<Finding> {
@@ -85,21 +76,14 @@ mod tests {
             "[dependencies]\nbytes.workspace = true\nserde = \"1\"\n[dev-dependencies]\nproptest = \"1\"\n";
         let message =
             "the core may not depend on `serde`, only on bytes, data-encoding, hmac, sha2, thiserror, uuid";
-        assert_eq!(
-            check(&Tree::of(&[(MANIFEST, manifest)])),
-            [Finding::new(MANIFEST, 3, message)]
-        );
+        assert_eq!(check(&Tree::of(&[(MANIFEST, manifest)])), [Finding::new(MANIFEST, 3, message)]);
     }
 
     #[test]
     fn every_impurity_is_found() {
         assert_eq!(
             in_source("use std::time::{Duration, Instant};\n"),
-            [Finding::new(
-                "crates/core/src/lease.rs",
-                1,
-                "`Instant`: time is an argument"
-            )],
+            [Finding::new("crates/core/src/lease.rs", 1, "`Instant`: time is an argument")],
         );
         for text in [
             "use std::fs;",
@@ -125,11 +109,7 @@ mod tests {
     #[test]
     fn other_crates_may_be_impure() {
         assert!(
-            check(&Tree::of(&[(
-                "crates/store/src/lib.rs",
-                "async fn f() {}\nuse std::fs;\n"
-            )]))
-            .is_empty()
+            check(&Tree::of(&[("crates/store/src/lib.rs", "async fn f() {}\nuse std::fs;\n")])).is_empty()
         );
     }
 }

@@ -10,30 +10,18 @@ const TEST_COMMAND: &str = "cargo xtask test";
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     if !tree.text(README).is_some_and(|text| text.contains(TEST_COMMAND)) {
-        findings.push(Finding::new(
-            README,
-            1,
-            format!("the test command `{TEST_COMMAND}` is missing"),
-        ));
+        findings.push(Finding::new(README, 1, format!("the test command `{TEST_COMMAND}` is missing")));
     }
     let (last, line) = last_line(tree.text(CI).unwrap_or_default());
     if last != format!("exec {TEST_COMMAND}") {
-        findings.push(Finding::new(
-            CI,
-            line,
-            format!("the last line is not `exec {TEST_COMMAND}`"),
-        ));
+        findings.push(Finding::new(CI, line, format!("the last line is not `exec {TEST_COMMAND}`")));
     }
     findings
 }
 
 /// The last line with something on it, and its number.
 fn last_line(text: &str) -> (&str, usize) {
-    text.lines()
-        .zip(1..)
-        .filter(|(line, _)| !line.trim().is_empty())
-        .last()
-        .unwrap_or(("", 1))
+    text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty()).last().unwrap_or(("", 1))
 }
 
 #[cfg(test)]
@@ -50,31 +38,18 @@ mod tests {
 
     #[test]
     fn a_readme_without_the_command_is_found() {
-        let expected = [Finding::new(
-            README,
-            1,
-            "the test command `cargo xtask test` is missing",
-        )];
+        let expected = [Finding::new(README, 1, "the test command `cargo xtask test` is missing")];
         assert_eq!(check(&Tree::of(&[GOOD_CI])), expected);
-        assert_eq!(
-            check(&Tree::of(&[(README, "    cargo test\n"), GOOD_CI])),
-            expected
-        );
+        assert_eq!(check(&Tree::of(&[(README, "    cargo test\n"), GOOD_CI])), expected);
     }
 
     #[test]
     fn a_ci_that_does_more_or_less_is_found() {
         let message = "the last line is not `exec cargo xtask test`";
         let more = "exec cargo xtask test\n./deploy\n";
-        assert_eq!(
-            check(&Tree::of(&[GOOD_README, (CI, more)])),
-            [Finding::new(CI, 2, message)]
-        );
+        assert_eq!(check(&Tree::of(&[GOOD_README, (CI, more)])), [Finding::new(CI, 2, message)]);
         let partial = "exec cargo xtask test --only fmt\n";
-        assert_eq!(
-            check(&Tree::of(&[GOOD_README, (CI, partial)])),
-            [Finding::new(CI, 1, message)]
-        );
+        assert_eq!(check(&Tree::of(&[GOOD_README, (CI, partial)])), [Finding::new(CI, 1, message)]);
         assert_eq!(check(&Tree::of(&[GOOD_README])), [Finding::new(CI, 1, message)]);
     }
 }

@@ -34,10 +34,7 @@ enum Piece {
 
 impl RustSource {
     pub(super) fn parse(text: &str) -> Self {
-        let mut source = Self {
-            code: String::new(),
-            comments: String::new(),
-        };
+        let mut source = Self { code: String::new(), comments: String::new() };
         let mut rest = text;
         while !rest.is_empty() {
             let (piece, length) = next_piece(rest);
@@ -50,11 +47,7 @@ impl RustSource {
     }
 
     pub(super) fn tokens(&self) -> Vec<Token<'_>> {
-        self.code
-            .lines()
-            .zip(1..)
-            .flat_map(|(text, line)| line_tokens(text, line))
-            .collect()
+        self.code.lines().zip(1..).flat_map(|(text, line)| line_tokens(text, line)).collect()
     }
 }
 
@@ -88,10 +81,7 @@ pub(super) fn paths<'a>(tokens: &[Token<'a>]) -> Vec<CodePath<'a>> {
                     current.clear();
                 }
                 current.push(word);
-                found.push(CodePath {
-                    line: token.line,
-                    segments: current.clone(),
-                });
+                found.push(CodePath { line: token.line, segments: current.clone() });
                 continues = false;
             }
             _ => {
@@ -108,9 +98,7 @@ pub(super) fn test_lines(tokens: &[Token<'_>]) -> Vec<RangeInclusive<usize>> {
     const MARK: [&str; 7] = ["#", "[", "cfg", "(", "test", ")", "]"];
     let texts: Vec<&str> = tokens.iter().map(|token| token.text).collect();
     let starts = (0..tokens.len()).filter(|&at| texts[at..].starts_with(&MARK));
-    starts
-        .map(|at| tokens[at].line..=item_end(&tokens[at + MARK.len()..]))
-        .collect()
+    starts.map(|at| tokens[at].line..=item_end(&tokens[at + MARK.len()..])).collect()
 }
 
 /// The line where an item ends: at its semicolon, or where its first brace is closed.
@@ -184,11 +172,7 @@ fn block_comment_length(rest: &str) -> usize {
         let here = &rest[at..];
         let (deeper, shallower) = (here.starts_with("/*"), here.starts_with("*/"));
         depth = depth + usize::from(deeper) - usize::from(shallower);
-        at += if deeper || shallower {
-            2
-        } else {
-            here.chars().next().map_or(1, char::len_utf8)
-        };
+        at += if deeper || shallower { 2 } else { here.chars().next().map_or(1, char::len_utf8) };
         if depth == 0 {
             return at;
         }
@@ -216,11 +200,7 @@ fn raw_string_length(rest: &str) -> Option<usize> {
         return None;
     }
     let close = format!("\"{}", "#".repeat(hashes));
-    Some(
-        rest[body..]
-            .find(&close)
-            .map_or(rest.len(), |end| body + end + close.len()),
-    )
+    Some(rest[body..].find(&close).map_or(rest.len(), |end| body + end + close.len()))
 }
 
 /// `None` for a lifetime, which begins like a character but is not closed.
@@ -253,9 +233,7 @@ mod tests {
 
     fn has_path(text: &str, wanted: &[&str]) -> bool {
         let source = RustSource::parse(text);
-        paths(&source.tokens())
-            .iter()
-            .any(|path| path.segments.ends_with(wanted))
+        paths(&source.tokens()).iter().any(|path| path.segments.ends_with(wanted))
     }
 
     #[test]
@@ -266,19 +244,13 @@ mod tests {
 
     #[test]
     fn strings_are_not_code() {
-        assert_eq!(
-            code(r##"a "b \" // c" d r#"e " f"# g br"h" i b"j" k"##),
-            "a d g i k"
-        );
+        assert_eq!(code(r##"a "b \" // c" d r#"e " f"# g br"h" i b"j" k"##), "a d g i k");
         assert_eq!(code("a \"b\nc\" d"), "a d");
     }
 
     #[test]
     fn characters_are_told_from_lifetimes() {
-        assert_eq!(
-            code(r#"'"' a '\'' b<'c> &'d str, '\u{7f}' e b'"' f"#),
-            "a b<'c> &'d str, e f"
-        );
+        assert_eq!(code(r#"'"' a '\'' b<'c> &'d str, '\u{7f}' e b'"' f"#), "a b<'c> &'d str, e f");
     }
 
     #[test]

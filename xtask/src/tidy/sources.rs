@@ -17,9 +17,7 @@ const MACROS: [&str; 2] = ["todo!(", "unimplemented!("];
 const SLEEPS: [[&str; 2]; 2] = [["thread", "sleep"], ["time", "sleep"]];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
-    tree.with_extension("rs")
-        .flat_map(|(path, text)| check_file(path, text))
-        .collect()
+    tree.with_extension("rs").flat_map(|(path, text)| check_file(path, text)).collect()
 }
 
 fn check_file(path: &str, text: &str) -> Vec<Finding> {
@@ -45,11 +43,7 @@ fn stray_white_space(path: &str, text: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (line, number) in text.split('\n').zip(1..) {
         if line.contains('\t') {
-            findings.push(Finding::new(
-                path,
-                number,
-                "a tab: indent with spaces, write `\\t` in strings",
-            ));
+            findings.push(Finding::new(path, number, "a tab: indent with spaces, write `\\t` in strings"));
         }
         if line.ends_with(char::is_whitespace) {
             findings.push(Finding::new(path, number, "white space at the end of the line"));
@@ -68,27 +62,15 @@ fn unfinished(path: &str, source: &RustSource) -> Vec<Finding> {
 }
 
 fn lines_with<'a>(text: &'a str, wanted: &'a str) -> impl Iterator<Item = usize> + 'a {
-    text.lines()
-        .zip(1..)
-        .filter(move |(line, _)| line.contains(wanted))
-        .map(|(_, number)| number)
+    text.lines().zip(1..).filter(move |(line, _)| line.contains(wanted)).map(|(_, number)| number)
 }
 
 fn ignored_tests(path: &str, tokens: &[Token<'_>]) -> Vec<Finding> {
-    let bare = tokens.windows(4).filter(|window| {
-        window
-            .iter()
-            .map(|token| token.text)
-            .eq(["#", "[", "ignore", "]"])
-    });
-    bare.map(|window| {
-        Finding::new(
-            path,
-            window[0].line,
-            "an ignored test says why: `#[ignore = \"…\"]`",
-        )
-    })
-    .collect()
+    let bare = tokens
+        .windows(4)
+        .filter(|window| window.iter().map(|token| token.text).eq(["#", "[", "ignore", "]"]));
+    bare.map(|window| Finding::new(path, window[0].line, "an ignored test says why: `#[ignore = \"…\"]`"))
+        .collect()
 }
 
 fn sleeping_tests(path: &str, tokens: &[Token<'_>]) -> Vec<Finding> {
@@ -97,9 +79,7 @@ fn sleeping_tests(path: &str, tokens: &[Token<'_>]) -> Vec<Finding> {
     let sleeps = paths(tokens).into_iter().filter(|mention| {
         SLEEPS.iter().any(|sleep| mention.segments.ends_with(sleep)) && in_test(mention.line)
     });
-    sleeps
-        .map(|sleep| Finding::new(path, sleep.line, "tests wait for a signal, not for time"))
-        .collect()
+    sleeps.map(|sleep| Finding::new(path, sleep.line, "tests wait for a signal, not for time")).collect()
 }
 
 /// The conformance suite is tests through and through, although it is a library.
@@ -112,10 +92,7 @@ mod tests {
     use super::*;
 
     fn messages(path: &str, text: &str) -> Vec<String> {
-        check(&Tree::of(&[(path, text)]))
-            .iter()
-            .map(ToString::to_string)
-            .collect()
+        check(&Tree::of(&[(path, text)])).iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -130,26 +107,16 @@ mod tests {
     #[test]
     fn stray_white_space_is_found() {
         assert_eq!(messages("a.rs", "fn a() {}\n\tfn b() {}\n").len(), 1);
-        assert_eq!(
-            messages("a.rs", "fn a() {} \n"),
-            ["a.rs:1: white space at the end of the line"]
-        );
+        assert_eq!(messages("a.rs", "fn a() {} \n"), ["a.rs:1: white space at the end of the line"]);
         assert_eq!(messages("a.rs", "fn a() {}\r\n").len(), 1);
     }
 
     #[test]
     fn unfinished_work_is_found() {
-        for text in [
-            "// TODO: more\n",
-            "/* FIXME */\n",
-            "fn a() { todo!(\"b\") }\n",
-            "fn a() { unimplemented!() }\n",
-        ] {
-            assert_eq!(
-                messages("a.rs", text),
-                ["a.rs:1: unfinished: do it now, or open an issue"],
-                "{text}"
-            );
+        for text in
+            ["// TODO: more\n", "/* FIXME */\n", "fn a() { todo!(\"b\") }\n", "fn a() { unimplemented!() }\n"]
+        {
+            assert_eq!(messages("a.rs", text), ["a.rs:1: unfinished: do it now, or open an issue"], "{text}");
         }
         assert!(messages("a.rs", "let mark = \"TODO\";\n").is_empty());
     }
@@ -167,32 +134,17 @@ mod tests {
             messages("crates/x/src/a.rs", inside),
             ["crates/x/src/a.rs:3: tests wait for a signal, not for time"]
         );
-        assert_eq!(
-            messages("crates/x/tests/a.rs", "tokio::time::sleep(b).await;\n").len(),
-            1
-        );
-        assert_eq!(
-            messages("crates/x/tests/a.rs", "use tokio::time::{sleep, timeout};\n").len(),
-            1
-        );
-        assert_eq!(
-            messages("crates/x/src/a/tests.rs", "thread::sleep(b);\n").len(),
-            1
-        );
-        assert_eq!(
-            messages("crates/store-conformance/src/rules/ack.rs", "thread::sleep(b);\n").len(),
-            1
-        );
+        assert_eq!(messages("crates/x/tests/a.rs", "tokio::time::sleep(b).await;\n").len(), 1);
+        assert_eq!(messages("crates/x/tests/a.rs", "use tokio::time::{sleep, timeout};\n").len(), 1);
+        assert_eq!(messages("crates/x/src/a/tests.rs", "thread::sleep(b);\n").len(), 1);
+        assert_eq!(messages("crates/store-conformance/src/rules/ack.rs", "thread::sleep(b);\n").len(), 1);
     }
 
     #[test]
     fn sleep_outside_of_tests_is_clippys_business() {
         assert!(
-            messages(
-                "crates/x/src/a.rs",
-                "fn a() { time::sleep(b); }\n#[cfg(test)]\nmod tests {}\n"
-            )
-            .is_empty()
+            messages("crates/x/src/a.rs", "fn a() { time::sleep(b); }\n#[cfg(test)]\nmod tests {}\n")
+                .is_empty()
         );
     }
 }

@@ -17,8 +17,7 @@ impl Tree {
     /// Asks git, because only git knows what is part of the repository: build output is not, a new file already is.
     pub(super) fn read(root: &Path) -> Result<Self, Failure> {
         let mut list = Command::new("git");
-        list.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
-            .current_dir(root);
+        list.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]).current_dir(root);
         let listed = command::output(list)?;
         let mut files = BTreeMap::new();
         for path in String::from_utf8_lossy(&listed).split_terminator('\0') {
@@ -31,10 +30,7 @@ impl Tree {
 
     #[cfg(test)]
     pub(super) fn of(files: &[(&str, &str)]) -> Self {
-        let files = files
-            .iter()
-            .map(|&(path, text)| (path.to_owned(), text.to_owned()))
-            .collect();
+        let files = files.iter().map(|&(path, text)| (path.to_owned(), text.to_owned())).collect();
         Self { files }
     }
 
@@ -63,14 +59,11 @@ impl Tree {
 
     /// The paths and texts of the files with this extension.
     pub(super) fn with_extension(&self, extension: &str) -> impl Iterator<Item = (&str, &str)> {
-        self.all()
-            .filter(move |(path, _)| extension_of(path) == Some(extension))
+        self.all().filter(move |(path, _)| extension_of(path) == Some(extension))
     }
 
     fn all(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.files
-            .iter()
-            .map(|(path, text)| (path.as_str(), text.as_str()))
+        self.files.iter().map(|(path, text)| (path.as_str(), text.as_str()))
     }
 }
 
@@ -87,10 +80,7 @@ fn read_text(root: &Path, path: &str) -> Result<Option<String>, Failure> {
     match fs::read(file) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(cause) => Err(Failure::Unreadable {
-            path: path.to_owned(),
-            cause,
-        }),
+        Err(cause) => Err(Failure::Unreadable { path: path.to_owned(), cause }),
     }
 }
 
@@ -114,9 +104,8 @@ mod tests {
 
     #[test]
     fn this_repository_can_be_read() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .parent()
-            .expect("xtask lies in the repository's root");
+        let root =
+            Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the repository's root");
         let tree = Tree::read(root).expect("the tests run in a git checkout");
         assert!(
             tree.text("xtask/src/tidy/tree.rs")

@@ -32,9 +32,7 @@ const CONFORMANCE_RULES: &str = "crates/store-conformance/src/rules";
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     if tree.has_folder(CORE) {
-        findings.extend(missing(RULES, |verb| {
-            tree.has_file(&format!("{RULES}/{verb}.rs"))
-        }));
+        findings.extend(missing(RULES, |verb| tree.has_file(&format!("{RULES}/{verb}.rs"))));
     }
     for folder in store_folders(tree) {
         findings.extend(missing(&folder, |verb| has_verb_below(tree, &folder, verb)));
@@ -44,16 +42,10 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 
 /// Where each backend and the conformance suite keep their verbs; a crate that does not exist yet owes none.
 fn store_folders(tree: &Tree) -> Vec<String> {
-    let manifests = tree
-        .below("crates")
-        .filter_map(|(path, _)| path.strip_suffix("/Cargo.toml"));
+    let manifests = tree.below("crates").filter_map(|(path, _)| path.strip_suffix("/Cargo.toml"));
     let stores = manifests.filter(|root| root.starts_with("crates/store-"));
     let verbs = |root: &str| {
-        if root == CONFORMANCE {
-            CONFORMANCE_RULES.to_owned()
-        } else {
-            format!("{root}/src")
-        }
+        if root == CONFORMANCE { CONFORMANCE_RULES.to_owned() } else { format!("{root}/src") }
     };
     stores.map(verbs).collect()
 }
@@ -61,13 +53,7 @@ fn store_folders(tree: &Tree) -> Vec<String> {
 fn missing(folder: &str, exists: impl Fn(&str) -> bool) -> Vec<Finding> {
     let missing = VERBS.iter().filter(|verb| !exists(verb));
     missing
-        .map(|verb| {
-            Finding::new(
-                folder,
-                1,
-                format!("no file `{verb}.rs`: each verb has one in every layer"),
-            )
-        })
+        .map(|verb| Finding::new(folder, 1, format!("no file `{verb}.rs`: each verb has one in every layer")))
         .collect()
 }
 
@@ -86,10 +72,7 @@ mod tests {
     fn complete(folders: &[(&str, &str)]) -> Vec<String> {
         let verbs = |(root, folder): &(&str, &str)| {
             let manifest = format!("{root}/Cargo.toml");
-            let files = VERBS
-                .iter()
-                .map(|verb| format!("{folder}/{verb}.rs"))
-                .collect::<Vec<_>>();
+            let files = VERBS.iter().map(|verb| format!("{folder}/{verb}.rs")).collect::<Vec<_>>();
             [vec![manifest], files].concat()
         };
         folders.iter().flat_map(verbs).collect()

@@ -25,10 +25,7 @@ impl Terms {
     pub fn new(settings: &QueueSettings, max_attempts: Option<NonZeroU32>) -> Self {
         let max_attempts = max_attempts.or(settings.retry.max_attempts);
         Self {
-            policy: RetryPolicy {
-                max_attempts,
-                ..settings.retry
-            },
+            policy: RetryPolicy { max_attempts, ..settings.retry },
             max_deliveries: settings.max_deliveries,
             overdue_backoff: settings.overdue_backoff,
         }
@@ -123,13 +120,7 @@ pub(super) mod tests {
     pub(in crate::lifecycle) fn leased() -> Progress {
         let mut progress = waiting();
         let id = LeaseId::from_bits(7);
-        super::super::lease(
-            &mut progress,
-            id,
-            ConsumerName::default(),
-            Millis::from_secs(30),
-            at(2_000),
-        );
+        super::super::lease(&mut progress, id, ConsumerName::default(), Millis::from_secs(30), at(2_000));
         progress
     }
 
@@ -153,10 +144,7 @@ pub(super) mod tests {
 
     #[test]
     fn deliveries_have_a_cap_of_their_own() {
-        let terms = Terms {
-            max_deliveries: NonZeroU32::new(5),
-            ..terms()
-        };
+        let terms = Terms { max_deliveries: NonZeroU32::new(5), ..terms() };
         assert_eq!(terms.spent(1, 4), None);
         assert_eq!(terms.spent(1, 5), Some(DeadReason::MaxDeliveries));
         assert_eq!(terms.spent(3, 5), Some(DeadReason::MaxAttempts));

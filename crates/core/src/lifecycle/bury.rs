@@ -14,12 +14,5 @@ pub fn bury(
     now: Timestamp,
 ) -> Ended {
     let sequence = progress.sequence;
-    end(
-        progress,
-        lease,
-        Verdict::Dead(reason),
-        (Cause::Bury, error),
-        sequence,
-        now,
-    )
+    end(progress, lease, Verdict::Dead(reason), (Cause::Bury, error), sequence, now)
 }

@@ -20,19 +20,10 @@ pub fn expire(
     dice: &mut Dice,
 ) -> Option<Ended> {
     let lease = progress.lease().filter(|lease| lease.is_overdue(now))?.clone();
-    let failure = Failure::Expire {
-        backoff: terms.overdue_backoff,
-    };
+    let failure = Failure::Expire { backoff: terms.overdue_backoff };
     let sentence = terms.sentence(progress.attempts, progress.deliveries_counted(), failure, dice);
     let verdict = sentence.at(now, progress.expires_at);
-    Some(end(
-        progress,
-        lease,
-        verdict,
-        (Cause::Expire, error),
-        sequence,
-        now,
-    ))
+    Some(end(progress, lease, verdict, (Cause::Expire, error), sequence, now))
 }
 
 #[cfg(test)]
@@ -42,14 +33,7 @@ mod tests {
     use crate::message::State;
 
     fn expired(progress: &mut Progress, now: u64) -> Option<Ended> {
-        expire(
-            progress,
-            &terms(),
-            ErrorText::new("overdue"),
-            99,
-            at(now),
-            &mut Dice::seeded(1),
-        )
+        expire(progress, &terms(), ErrorText::new("overdue"), 99, at(now), &mut Dice::seeded(1))
     }
 
     #[test]

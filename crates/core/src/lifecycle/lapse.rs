@@ -31,43 +31,21 @@ mod tests {
     #[test]
     fn a_message_lapses_when_its_time_passed_or_a_cap_was_lowered() {
         assert_eq!(lapse_reason(&waiting(), &terms(), at(9_000)), None);
-        let old = Progress {
-            expires_at: Some(at(5_000)),
-            ..waiting()
-        };
+        let old = Progress { expires_at: Some(at(5_000)), ..waiting() };
         assert_eq!(lapse_reason(&old, &terms(), at(4_999)), None);
-        assert_eq!(
-            lapse_reason(&old, &terms(), at(5_000)),
-            Some(DeadReason::ExpiredTtl)
-        );
-        let tried = Progress {
-            attempts: 2,
-            deliveries: 9,
-            ..waiting()
-        };
+        assert_eq!(lapse_reason(&old, &terms(), at(5_000)), Some(DeadReason::ExpiredTtl));
+        let tried = Progress { attempts: 2, deliveries: 9, ..waiting() };
         assert_eq!(lapse_reason(&tried, &terms(), at(9_000)), None);
         let mut lower = terms();
         lower.policy.max_attempts = NonZeroU32::new(2);
-        assert_eq!(
-            lapse_reason(&tried, &lower, at(9_000)),
-            Some(DeadReason::MaxAttempts)
-        );
-        lower = Terms {
-            max_deliveries: NonZeroU32::new(9),
-            ..terms()
-        };
-        assert_eq!(
-            lapse_reason(&tried, &lower, at(9_000)),
-            Some(DeadReason::MaxDeliveries)
-        );
+        assert_eq!(lapse_reason(&tried, &lower, at(9_000)), Some(DeadReason::MaxAttempts));
+        lower = Terms { max_deliveries: NonZeroU32::new(9), ..terms() };
+        assert_eq!(lapse_reason(&tried, &lower, at(9_000)), Some(DeadReason::MaxDeliveries));
     }
 
     #[test]
     fn a_lease_never_lapses() {
-        let old = Progress {
-            expires_at: Some(at(2_500)),
-            ..leased()
-        };
+        let old = Progress { expires_at: Some(at(2_500)), ..leased() };
         assert_eq!(lapse_reason(&old, &terms(), at(9_000)), None);
     }
 }

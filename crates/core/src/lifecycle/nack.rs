@@ -17,12 +17,8 @@ pub fn nack(
     now: Timestamp,
     dice: &mut Dice,
 ) -> Ended {
-    let sentence = terms.sentence(
-        progress.attempts,
-        progress.deliveries_counted(),
-        Failure::Nack(asked),
-        dice,
-    );
+    let sentence =
+        terms.sentence(progress.attempts, progress.deliveries_counted(), Failure::Nack(asked), dice);
     let verdict = sentence.at(now, progress.expires_at);
     end(progress, lease, verdict, (Cause::Nack, error), sequence, now)
 }
@@ -38,15 +34,7 @@ mod tests {
     fn nacked(mut progress: Progress, terms: &Terms) -> (Progress, Ended) {
         let lease = progress.lease().unwrap().clone();
         let failure = (Asked::Nothing, ErrorText::new("boom"));
-        let ended = nack(
-            &mut progress,
-            lease,
-            terms,
-            failure,
-            99,
-            at(5_000),
-            &mut Dice::seeded(1),
-        );
+        let ended = nack(&mut progress, lease, terms, failure, 99, at(5_000), &mut Dice::seeded(1));
         (progress, ended)
     }
 

@@ -35,28 +35,16 @@ mod tests {
     fn a_redriven_message_starts_anew_in_the_retry_lane() {
         let mut progress = leased();
         let lease = progress.lease().unwrap().clone();
-        bury(
-            &mut progress,
-            lease,
-            (DeadReason::Buried, ErrorText::new("no")),
-            at(5_000),
-        );
+        bury(&mut progress, lease, (DeadReason::Buried, ErrorText::new("no")), at(5_000));
         assert!(redrive(&mut progress, 99, at(9_000)));
-        assert_eq!(
-            (progress.attempts, progress.deliveries, progress.redrives),
-            (0, 1, 1)
-        );
+        assert_eq!((progress.attempts, progress.deliveries, progress.redrives), (0, 1, 1));
         assert_eq!((progress.visible_at, progress.sequence), (at(9_000), 99));
         assert_eq!(progress.lane(), Lane::Retry);
     }
 
     #[test]
     fn what_killed_it_does_not_kill_it_again() {
-        let mut old = Progress {
-            expires_at: Some(at(2_000)),
-            deliveries: 7,
-            ..waiting()
-        };
+        let mut old = Progress { expires_at: Some(at(2_000)), deliveries: 7, ..waiting() };
         let reason = lapse_reason(&old, &terms(), at(2_000)).unwrap();
         lapse(&mut old, reason, None, at(2_000));
         redrive(&mut old, 99, at(3_000));

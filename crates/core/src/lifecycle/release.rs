@@ -23,13 +23,7 @@ mod tests {
     fn without_a_delay_nothing_happened_but_a_delivery() {
         let mut progress = leased();
         release(&mut progress, None, 99, at(5_000));
-        assert_eq!(
-            progress,
-            Progress {
-                deliveries: 1,
-                ..waiting()
-            }
-        );
+        assert_eq!(progress, Progress { deliveries: 1, ..waiting() });
     }
 
     #[test]

@@ -38,27 +38,15 @@ mod tests {
     #[test]
     fn another_priority_keeps_the_place() {
         let mut progress = waiting();
-        let change = Reschedule {
-            visible: None,
-            priority: Some(Priority::MAX),
-        };
+        let change = Reschedule { visible: None, priority: Some(Priority::MAX) };
         assert!(reschedule(&mut progress, &change, 99, at(5_000)));
-        assert_eq!(
-            progress,
-            Progress {
-                priority: Priority::MAX,
-                ..waiting()
-            }
-        );
+        assert_eq!(progress, Progress { priority: Priority::MAX, ..waiting() });
     }
 
     #[test]
     fn another_time_goes_to_the_back() {
         let mut progress = waiting();
-        let change = Reschedule {
-            visible: Some(When::After(Millis::new(10))),
-            priority: None,
-        };
+        let change = Reschedule { visible: Some(When::After(Millis::new(10))), priority: None };
         assert!(reschedule(&mut progress, &change, 99, at(5_000)));
         assert_eq!((progress.visible_at, progress.sequence), (at(5_010), 99));
     }
@@ -66,10 +54,7 @@ mod tests {
     #[test]
     fn a_lease_is_left_alone() {
         let mut progress = leased();
-        let change = Reschedule {
-            visible: Some(When::Now),
-            priority: Some(Priority::MIN),
-        };
+        let change = Reschedule { visible: Some(When::Now), priority: Some(Priority::MIN) };
         assert!(!reschedule(&mut progress, &change, 99, at(5_000)));
         assert_eq!(progress, leased());
     }

@@ -165,10 +165,7 @@ mod tests {
         for (number, verb) in Verb::ALL.into_iter().enumerate() {
             assert_eq!(verb as usize, number);
             assert_eq!(verb.name(), format!("{verb:?}").to_lowercase());
-            assert!(
-                ARROWS.iter().any(|arrow| arrow.verb == verb),
-                "{verb} has no arrow"
-            );
+            assert!(ARROWS.iter().any(|arrow| arrow.verb == verb), "{verb} has no arrow");
         }
     }
 
@@ -184,45 +181,18 @@ mod tests {
         let ends: Vec<Verb> = Verb::ALL
             .into_iter()
             .filter(|verb| {
-                ARROWS
-                    .iter()
-                    .any(|a| a.verb == *verb && a.from == Some(Leased) && a.to != Some(Leased))
+                ARROWS.iter().any(|a| a.verb == *verb && a.from == Some(Leased) && a.to != Some(Leased))
             })
             .collect();
-        assert_eq!(
-            ends,
-            [
-                Verb::Ack,
-                Verb::Nack,
-                Verb::Release,
-                Verb::Expire,
-                Verb::Bury,
-                Verb::Discard
-            ]
-        );
+        assert_eq!(ends, [Verb::Ack, Verb::Nack, Verb::Release, Verb::Expire, Verb::Bury, Verb::Discard]);
     }
 
     #[test]
     fn events_have_the_names_of_the_api() {
-        let known = [
-            "enqueue",
-            "lease",
-            "ack",
-            "nack",
-            "requeue",
-            "move_to_dlq",
-            "queue",
-        ];
+        let known = ["enqueue", "lease", "ack", "nack", "requeue", "move_to_dlq", "queue"];
         for arrow in ARROWS {
-            assert!(
-                arrow.event().is_none_or(|event| known.contains(&event)),
-                "{arrow:?}"
-            );
-            assert_eq!(
-                arrow.event() == Some("move_to_dlq"),
-                arrow.to == Some(Dead),
-                "{arrow:?}"
-            );
+            assert!(arrow.event().is_none_or(|event| known.contains(&event)), "{arrow:?}");
+            assert_eq!(arrow.event() == Some("move_to_dlq"), arrow.to == Some(Dead), "{arrow:?}");
         }
     }
 }

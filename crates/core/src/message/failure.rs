@@ -89,11 +89,7 @@ pub struct RedriveNote {
 impl fmt::Display for RedriveNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Retry requested by {}", self.by)?;
-        if self.reason.as_str().is_empty() {
-            Ok(())
-        } else {
-            write!(f, ": {}", self.reason)
-        }
+        if self.reason.as_str().is_empty() { Ok(()) } else { write!(f, ": {}", self.reason) }
     }
 }
 
@@ -131,10 +127,7 @@ mod tests {
         let kept = ErrorText::new(&text);
         assert_eq!(kept.as_str().len(), ERROR_BYTES_MAX);
         assert!(text.starts_with(kept.as_str()));
-        assert_eq!(
-            ErrorText::new(format!("x{text}")).as_str().len(),
-            ERROR_BYTES_MAX - 1
-        );
+        assert_eq!(ErrorText::new(format!("x{text}")).as_str().len(), ERROR_BYTES_MAX - 1);
     }
 
     #[test]
@@ -165,9 +158,6 @@ mod tests {
         };
         assert_eq!(note.to_string(), "Retry requested by nightly workflow");
         note.reason = Note::new("fixed in 1.2").unwrap();
-        assert_eq!(
-            note.to_string(),
-            "Retry requested by nightly workflow: fixed in 1.2"
-        );
+        assert_eq!(note.to_string(), "Retry requested by nightly workflow: fixed in 1.2");
     }
 }

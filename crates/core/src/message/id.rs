@@ -41,9 +41,7 @@ impl FromStr for MessageId {
     type Err = Invalid;
 
     fn from_str(text: &str) -> Result<Self, Invalid> {
-        Uuid::try_parse(text)
-            .map(Self)
-            .map_err(|_| Invalid::unusable("id", "must be a UUID"))
+        Uuid::try_parse(text).map(Self).map_err(|_| Invalid::unusable("id", "must be a UUID"))
     }
 }
 

@@ -51,19 +51,13 @@ mod tests {
     fn the_limits_are_inclusive_and_named() {
         assert!(FairnessKey::new("k".repeat(FAIRNESS_KEY_BYTES_MAX)).is_ok());
         let error = FairnessKey::new("k".repeat(FAIRNESS_KEY_BYTES_MAX + 1)).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "fairness_key: is 129 bytes long, the limit is 128"
-        );
+        assert_eq!(error.to_string(), "fairness_key: is 129 bytes long, the limit is 128");
     }
 
     #[test]
     fn control_characters_are_refused_where_they_stand() {
         let error = MessageType::new("a\u{7}").unwrap_err();
-        assert!(
-            matches!(error.problem, Problem::BadCharacter { at: 1, .. }),
-            "{error}"
-        );
+        assert!(matches!(error.problem, Problem::BadCharacter { at: 1, .. }), "{error}");
     }
 
     #[test]

@@ -14,11 +14,7 @@ impl Priority {
 
     /// Refuses anything above 9.
     pub fn new(level: u8) -> Result<Self, Invalid> {
-        if level <= Self::MAX.0 {
-            Ok(Self(level))
-        } else {
-            Err(Invalid::out_of_range("priority", 0, 9))
-        }
+        if level <= Self::MAX.0 { Ok(Self(level)) } else { Err(Invalid::out_of_range("priority", 0, 9)) }
     }
 
     /// The level as a number.

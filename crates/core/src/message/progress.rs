@@ -61,13 +61,8 @@ pub enum DeadReason {
 
 impl DeadReason {
     /// Every reason.
-    pub const ALL: [Self; 5] = [
-        Self::MaxAttempts,
-        Self::Buried,
-        Self::ExpiredTtl,
-        Self::MaxDeliveries,
-        Self::NotReached,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::MaxAttempts, Self::Buried, Self::ExpiredTtl, Self::MaxDeliveries, Self::NotReached];
 
     /// The word used in APIs, metrics and logs.
     pub const fn name(self) -> &'static str {
@@ -101,11 +96,7 @@ pub struct Death {
 impl Death {
     /// A death with that error as the last.
     pub fn new(reason: DeadReason, at: Timestamp, error: &str) -> Self {
-        Self {
-            reason,
-            at,
-            fingerprint: Fingerprint::of(error),
-        }
+        Self { reason, at, fingerprint: Fingerprint::of(error) }
     }
 }
 
@@ -203,11 +194,7 @@ impl Progress {
             Phase::Leased(_) => self.attempts.saturating_sub(1),
             _ => self.attempts,
         };
-        if charged_before == 0 && self.redrives == 0 {
-            Lane::Fresh
-        } else {
-            Lane::Retry
-        }
+        if charged_before == 0 && self.redrives == 0 { Lane::Fresh } else { Lane::Retry }
     }
 
     /// Deliveries that count against `max_deliveries`.

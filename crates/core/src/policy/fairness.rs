@@ -61,10 +61,7 @@ pub struct Ring<K> {
 
 impl<K> Default for Ring<K> {
     fn default() -> Self {
-        Self {
-            turns: VecDeque::new(),
-            deficit: HashMap::new(),
-        }
+        Self { turns: VecDeque::new(), deficit: HashMap::new() }
     }
 }
 
@@ -100,14 +97,7 @@ impl<K: Clone + Eq + Hash> Ring<K> {
 
     /// Takes one message off the key's turn. A weight that was changed acts here at once.
     fn charge(&mut self, at: usize, key: &K, weight: Weight) {
-        let left = self
-            .deficit
-            .get(key)
-            .copied()
-            .flatten()
-            .unwrap_or(weight.get())
-            .min(weight.get())
-            - 1;
+        let left = self.deficit.get(key).copied().flatten().unwrap_or(weight.get()).min(weight.get()) - 1;
         let left = Some(left).filter(|left| *left > 0);
         if left.is_none() {
             self.turns.remove(at);
@@ -133,10 +123,7 @@ mod tests {
     /// Backlogs that never run dry, with a weight each.
     fn serve(ring: &mut Ring<usize>, weights: &[u32], picks: usize) -> Vec<usize> {
         (0..picks)
-            .map(|_| {
-                ring.pick(|key| Standing::Serves(Weight(weights[*key])))
-                    .expect("a key with work")
-            })
+            .map(|_| ring.pick(|key| Standing::Serves(Weight(weights[*key]))).expect("a key with work"))
             .collect()
     }
 
@@ -254,10 +241,7 @@ mod tests {
         let mut ring = ring_of(2);
         let heavy = |key: &usize| Standing::Serves(Weight(if *key == 0 { 3 } else { 1 }));
         assert_eq!(ring.pick(heavy), Some(0));
-        assert_eq!(
-            ring.pick(|key| if *key == 0 { Standing::Leaves } else { heavy(key) }),
-            Some(1)
-        );
+        assert_eq!(ring.pick(|key| if *key == 0 { Standing::Leaves } else { heavy(key) }), Some(1));
         ring.join(&0);
         let served: Vec<usize> = (0..5).filter_map(|_| ring.pick(heavy)).collect();
         assert_eq!(served, [1, 0, 0, 0, 1]);
@@ -267,9 +251,8 @@ mod tests {
     fn a_lower_weight_cuts_the_turn_short() {
         let mut ring = ring_of(2);
         assert_eq!(ring.pick(|_| Standing::Serves(Weight(100))), Some(0));
-        let served: Vec<usize> = (0..4)
-            .filter_map(|_| ring.pick(|_| Standing::Serves(Weight::ONE)))
-            .collect();
+        let served: Vec<usize> =
+            (0..4).filter_map(|_| ring.pick(|_| Standing::Serves(Weight::ONE))).collect();
         assert_eq!(served, [0, 1, 0, 1]);
     }
 

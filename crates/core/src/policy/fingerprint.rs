@@ -52,12 +52,7 @@ impl Fingerprint {
     /// The group of an error: the first eight bytes of the SHA-256 of its normal form.
     pub fn of(error: &str) -> Self {
         let digest: [u8; 32] = Sha256::digest(normalise(error).as_bytes()).into();
-        Self(
-            digest
-                .iter()
-                .take(8)
-                .fold(0, |bits, byte| bits << 8 | u64::from(*byte)),
-        )
+        Self(digest.iter().take(8).fold(0, |bits, byte| bits << 8 | u64::from(*byte)))
     }
 
     /// The fingerprint that a store kept as a number.
@@ -98,11 +93,11 @@ impl FromStr for Fingerprint {
 
 /// The error without what changes from one occurrence to the next: the title of its group.
 pub fn normalise(error: &str) -> String {
-    let mut scan = Scan {
-        rest: error,
-        out: String::with_capacity(error.len()),
-        unclosed: Vec::new(),
-    };
+    scan(error).out
+}
+
+fn scan(error: &str) -> Scan<'_> {
+    let mut scan = Scan { rest: error, out: String::with_capacity(error.len()), unclosed: Vec::new() };
     while let Some(next) = scan.rest.chars().next() {
         match next {
             c if is_blank(c) => scan.blank(),
@@ -115,7 +110,7 @@ pub fn normalise(error: &str) -> String {
         }
     }
     scan.out.truncate(scan.out.trim_end().len());
-    scan.out
+    scan
 }
 
 struct Scan<'a> {
@@ -177,10 +172,7 @@ impl Scan<'_> {
     }
 
     fn sign(&mut self) {
-        let number = self
-            .rest
-            .get(1..)
-            .filter(|after| after.starts_with(|c: char| c.is_ascii_digit()));
+        let number = self.rest.get(1..).filter(|after| after.starts_with(|c: char| c.is_ascii_digit()));
         match number.and_then(values_len) {
             Some(len) if self.at_opening() => self.drop_value(len.saturating_add(1)),
             _ => self.keep(1),
@@ -195,10 +187,7 @@ impl Scan<'_> {
     }
 
     fn at_opening(&self) -> bool {
-        self.out
-            .chars()
-            .next_back()
-            .is_none_or(|last| OPENERS.contains(&last))
+        self.out.chars().next_back().is_none_or(|last| OPENERS.contains(&last))
     }
 
     /// Replaces the first `len` bytes.
@@ -242,11 +231,7 @@ fn after_closing(content: &str, quote: char) -> Option<&str> {
 /// Length of the values at the start of `text` that are joined to one.
 fn values_len(text: &str) -> Option<usize> {
     let mut end = value_len(text)?;
-    while let Some(joined) = text
-        .get(end..)
-        .and_then(|rest| rest.strip_prefix(JOINERS))
-        .and_then(value_len)
-    {
+    while let Some(joined) = text.get(end..).and_then(|rest| rest.strip_prefix(JOINERS)).and_then(value_len) {
         end = end.saturating_add(1).saturating_add(joined);
     }
     Some(end)
@@ -306,20 +291,11 @@ mod tests {
 
     /// Two occurrences of one problem.
     const SAME: &[(&str, &str)] = &[
-        (
-            "request timed out after 5000ms",
-            "request timed out after 12031ms",
-        ),
+        ("request timed out after 5000ms", "request timed out after 12031ms"),
         ("request timed out after 5000 ms", "request timed out after 30 ms"),
         ("took 1.5s, limit 1s", "took 800µs, limit 1s"),
-        (
-            "connect ECONNREFUSED 127.0.0.1:5432",
-            "connect ECONNREFUSED 10.1.22.3:6432",
-        ),
-        (
-            "connect ECONNREFUSED ::1:5432",
-            "connect ECONNREFUSED 2001:db8:85a3::8a2e:370:7334",
-        ),
+        ("connect ECONNREFUSED 127.0.0.1:5432", "connect ECONNREFUSED 10.1.22.3:6432"),
+        ("connect ECONNREFUSED ::1:5432", "connect ECONNREFUSED 2001:db8:85a3::8a2e:370:7334"),
         (
             "read tcp [fe80::1]:53412->[fe80::dead]:443: i/o timeout",
             "read tcp [::1]:1->[::2]:80: i/o timeout",
@@ -333,116 +309,62 @@ mod tests {
             "ERROR: duplicate key value violates unique constraint \"orders_pkey\" (SQLSTATE 23505)",
         ),
         ("Key (id)=(42) already exists.", "Key (id)=(8112) already exists."),
-        (
-            "Duplicate entry '42' for key 'PRIMARY'",
-            "Duplicate entry '43-a' for key 'email'",
-        ),
-        (
-            "ORA-00942: table or view does not exist",
-            "ORA-01234: table or view does not exist",
-        ),
-        (
-            "Unknown column `price` in `field list`",
-            "Unknown column `cost` in `where clause`",
-        ),
+        ("Duplicate entry '42' for key 'PRIMARY'", "Duplicate entry '43-a' for key 'email'"),
+        ("ORA-00942: table or view does not exist", "ORA-01234: table or view does not exist"),
+        ("Unknown column `price` in `field list`", "Unknown column `cost` in `where clause`"),
         (
             "order 550e8400-e29b-41d4-a716-446655440000 not found",
             "order abcdefab-abcd-abcd-abcd-abcdefabcdef not found",
         ),
-        (
-            "object 507f1f77bcf86cd799439011 is gone",
-            "object deadbeefcafe is gone",
-        ),
+        ("object 507f1f77bcf86cd799439011 is gone", "object deadbeefcafe is gone"),
         ("order #17 not found", "order 18 not found"),
         ("Order#17 not found", "Order#18 not found"),
-        (
-            "no such customer: cus_9s8Fj3Kd",
-            "no such customer: cus_NffrFeUfNV2Hib",
-        ),
+        ("no such customer: cus_9s8Fj3Kd", "no such customer: cus_NffrFeUfNV2Hib"),
         (
             "java.lang.NullPointerException: Cannot invoke \"String.length()\" because \"<local1>\" is null",
             "java.lang.NullPointerException: Cannot invoke \"List.size()\" because \"<local4>\" is null",
         ),
-        (
-            "at com.acme.Orders.load(Orders.java:117)",
-            "at com.acme.Orders.load(Orders.java:121)",
-        ),
-        (
-            "no handler for com.acme.Order@6d06d69c",
-            "no handler for com.acme.Order@7852e922",
-        ),
+        ("at com.acme.Orders.load(Orders.java:117)", "at com.acme.Orders.load(Orders.java:121)"),
+        ("no handler for com.acme.Order@6d06d69c", "no handler for com.acme.Order@7852e922"),
         ("[pool-1-thread-7] rejected", "[pool-2-thread-12] rejected"),
         ("KeyError: 'customer_id'", "KeyError: 'total'"),
-        (
-            "TypeError: can't parse b'\\x00\\x01'",
-            "TypeError: can't parse b'abc'",
-        ),
-        (
-            "File \"/app/jobs.py\", line 42, in run",
-            "File \"/app/other.py\", line 7, in run",
-        ),
+        ("TypeError: can't parse b'\\x00\\x01'", "TypeError: can't parse b'abc'"),
+        ("File \"/app/jobs.py\", line 42, in run", "File \"/app/other.py\", line 7, in run"),
         (
             "panic: runtime error: index out of range [5] with length 3",
             "panic: runtime error: index out of range [12] with length 12",
         ),
-        (
-            "goroutine 17 [running]: main.f(0xc000012345)",
-            "goroutine 3 [running]: main.f(0xdeadbeef)",
-        ),
+        ("goroutine 17 [running]: main.f(0xc000012345)", "goroutine 3 [running]: main.f(0xdeadbeef)"),
         (
             "TypeError: Cannot read properties of undefined (reading 'id')",
             "TypeError: Cannot read properties of undefined (reading 'name')",
         ),
-        (
-            "Request failed with status code 502",
-            "Request failed with status code 503",
-        ),
-        (
-            "at 2024-01-02T03:04:05.678Z: deadlock",
-            "at 2025-11-30T23:59:59Z: deadlock",
-        ),
-        (
-            "GET /users/12/orders/99 failed",
-            "GET /users/7/orders/1000 failed",
-        ),
+        ("Request failed with status code 502", "Request failed with status code 503"),
+        ("at 2024-01-02T03:04:05.678Z: deadlock", "at 2025-11-30T23:59:59Z: deadlock"),
+        ("GET /users/12/orders/99 failed", "GET /users/7/orders/1000 failed"),
         ("balance is -12.50", "balance is 1,204.00"),
         ("offset=-1 out of range", "offset=99 out of range"),
         ("line one\n\tline two", "line one line two"),
         ("  padded  ", "padded"),
         ("连接超时5000毫秒", "连接超时30毫秒"),
-        (
-            "the user's cart 'a' isn't valid",
-            "the user's cart 'it's' isn't valid",
-        ),
-        (
-            "bad JSON: {\"id\": \"a \\\"b\\\" c\"}",
-            "bad JSON: {\"id\": \"x\"}",
-        ),
+        ("the user's cart 'a' isn't valid", "the user's cart 'it's' isn't valid"),
+        ("bad JSON: {\"id\": \"a \\\"b\\\" c\"}", "bad JSON: {\"id\": \"x\"}"),
     ];
 
     /// Two problems.
     const DIFFERENT: &[(&str, &str)] = &[
         ("connection refused", "connection reset"),
-        (
-            "connect ECONNREFUSED 10.0.0.1:80",
-            "connect ETIMEDOUT 10.0.0.1:80",
-        ),
+        ("connect ECONNREFUSED 10.0.0.1:80", "connect ETIMEDOUT 10.0.0.1:80"),
         ("Order#17 not found", "User#17 not found"),
         ("order 5 not found", "order 5 not paid"),
-        (
-            "java.lang.NullPointerException",
-            "java.lang.IllegalStateException",
-        ),
+        ("java.lang.NullPointerException", "java.lang.IllegalStateException"),
         ("KeyError: 'id'", "ValueError: 'id'"),
         ("timeout", "Timeout"),
         ("can't open", "can't close"),
         ("'unclosed first", "'unclosed second"),
         ("no facade", "no decade"),
         ("cus_123 missing", "sub_123 missing"),
-        (
-            "at Orders.load(Orders.java:117)",
-            "at Orders.save(Orders.java:117)",
-        ),
+        ("at Orders.load(Orders.java:117)", "at Orders.save(Orders.java:117)"),
         ("连接超时5000毫秒", "连接被拒5000毫秒"),
         ("std::bad_alloc", "std::bad_cast"),
     ];
@@ -468,10 +390,7 @@ mod tests {
             ("", ""),
             ("dial tcp 10.0.0.1:6379: i/o timeout", "dial tcp #: i/o timeout"),
             ("Key (id)=(42) already exists.", "Key (id)=(#) already exists."),
-            (
-                "Unknown column 'price' in \"field list\"",
-                "Unknown column '…' in \"…\"",
-            ),
+            ("Unknown column 'price' in \"field list\"", "Unknown column '…' in \"…\""),
             ("can't find user 'bob's' cart", "can't find user '…' cart"),
             ("rock 'n roll isn't dead", "rock 'n roll isn't dead"),
             ("a \"quote that never ends 5", "a \"quote that never ends #"),
@@ -494,10 +413,7 @@ mod tests {
             ("", "e3b0c44298fc1c14"),
             ("connect ECONNREFUSED 127.0.0.1:5432", "e39922879ee690c2"),
             ("KeyError: 'customer_id'", "b0dd21cffb4a3f73"),
-            (
-                "order 550e8400-e29b-41d4-a716-446655440000 not found after 30ms",
-                "e81904536b91205d",
-            ),
+            ("order 550e8400-e29b-41d4-a716-446655440000 not found after 30ms", "e81904536b91205d"),
             ("连接超时5000毫秒", "24cd25d846bc537a"),
         ];
         for (error, pinned) in cases {
@@ -517,17 +433,15 @@ mod tests {
             "éééééééé",
         ] {
             let refused = text.parse::<Fingerprint>().unwrap_err();
-            assert_eq!(
-                refused.to_string(),
-                "fingerprint: must be 16 hex digits in lower case"
-            );
+            assert_eq!(refused.to_string(), "fingerprint: must be 16 hex digits in lower case");
         }
     }
 
-    /// Quadratic work on any of these would take minutes.
+    /// The search for a closing quote is the only look ahead without a bound: one per kind may fail.
     #[test]
     fn hostile_text_is_read_in_linear_time() {
         for part in [
+            " 'a",
             "'a",
             "\"\\",
             "a:",
@@ -544,8 +458,10 @@ mod tests {
             "#",
             "a'",
         ] {
-            let text = part.repeat(300_000 / part.len());
-            assert!(normalise(&text).len() <= 3 * text.len());
+            let text = part.repeat(100_000 / part.len());
+            let scanned = scan(&text);
+            assert!(scanned.unclosed.len() <= 3, "{part:?} was searched to the end again and again");
+            assert!(scanned.out.len() <= 3 * text.len());
         }
     }
 

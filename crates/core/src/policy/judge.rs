@@ -106,11 +106,7 @@ pub fn sentence(policy: &RetryPolicy, attempts: u32, failure: Failure, dice: &mu
         }
         Failure::Nack(Asked::AtLeast(asked)) => {
             let backoff = policy.jittered(attempts, dice);
-            if asked > backoff {
-                (asked, DelayRule::AtLeast)
-            } else {
-                (backoff, DelayRule::Backoff)
-            }
+            if asked > backoff { (asked, DelayRule::AtLeast) } else { (backoff, DelayRule::Backoff) }
         }
     };
     Sentence::RetryAfter(delay, rule)
@@ -199,28 +195,19 @@ mod tests {
 
     #[test]
     fn an_overdue_lease_is_ready_at_once_unless_the_queue_wants_backoff() {
-        let policy = RetryPolicy {
-            jitter: crate::policy::Jitter::None,
-            ..RetryPolicy::default()
-        };
+        let policy = RetryPolicy { jitter: crate::policy::Jitter::None, ..RetryPolicy::default() };
         let mut dice = Dice::seeded(0);
         let at_once = sentence(&policy, 2, Failure::Expire { backoff: false }, &mut dice);
         assert_eq!(at_once, Sentence::RetryAfter(Millis::ZERO, DelayRule::Overdue));
         let later = sentence(&policy, 2, Failure::Expire { backoff: true }, &mut dice);
-        assert_eq!(
-            later,
-            Sentence::RetryAfter(Millis::from_secs(2), DelayRule::Backoff)
-        );
+        assert_eq!(later, Sentence::RetryAfter(Millis::from_secs(2), DelayRule::Backoff));
     }
 
     #[test]
     fn a_retry_due_when_the_message_is_too_old_is_dead_now() {
         let now = Timestamp::from_millis(1_000);
         let retry = Sentence::RetryAfter(Millis::new(10), DelayRule::Backoff);
-        assert_eq!(
-            retry.at(now, Some(Timestamp::from_millis(1_010))),
-            Verdict::Dead(DeadReason::ExpiredTtl)
-        );
+        assert_eq!(retry.at(now, Some(Timestamp::from_millis(1_010))), Verdict::Dead(DeadReason::ExpiredTtl));
         let in_time = Verdict::RetryAt(Timestamp::from_millis(1_010), DelayRule::Backoff);
         assert_eq!(retry.at(now, Some(Timestamp::from_millis(1_011))), in_time);
     }

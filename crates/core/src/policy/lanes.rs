@@ -16,11 +16,7 @@ impl Share {
     /// Refuses anything outside `0.0..=1.0`; rounds to millionths.
     pub fn new(share: f64) -> Result<Self, Invalid> {
         if (0.0..=1.0).contains(&share) {
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "0..=1_000_000 fits"
-            )]
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0..=1_000_000 fits")]
             Ok(Self((share * f64::from(Self::ALL)).round() as u32))
         } else {
             Err(Invalid::out_of_range("retry_share", 0, 1))
@@ -89,11 +85,7 @@ mod tests {
             let Some(lane) = credit.pick(share, fresh > 0, retry > 0) else {
                 break;
             };
-            *(if lane == Lane::Fresh {
-                &mut fresh
-            } else {
-                &mut retry
-            }) -= 1;
+            *(if lane == Lane::Fresh { &mut fresh } else { &mut retry }) -= 1;
             served.push((lane, choice));
         }
         served
@@ -154,10 +146,8 @@ mod tests {
 
     #[test]
     fn a_fifth_is_every_fifth_pick() {
-        let lanes: Vec<Lane> = serve(Share::FIFTH, &[1; 10], 50, 50)
-            .into_iter()
-            .map(|(lane, _)| lane)
-            .collect();
+        let lanes: Vec<Lane> =
+            serve(Share::FIFTH, &[1; 10], 50, 50).into_iter().map(|(lane, _)| lane).collect();
         let retries: Vec<usize> = (0..10).filter(|at| lanes[*at] == Lane::Retry).collect();
         assert_eq!(retries, [4, 9]);
     }

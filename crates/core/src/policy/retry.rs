@@ -21,11 +21,7 @@ impl Multiplier {
     /// Refuses shrinking delays, NaN and anything above [`MULTIPLIER_MAX`]; rounds to thousandths.
     pub fn new(factor: f64) -> Result<Self, Invalid> {
         if (1.0..=f64::from(MULTIPLIER_MAX)).contains(&factor) {
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "1..=1_000_000 fits"
-            )]
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "1..=1_000_000 fits")]
             Ok(Self((factor * 1_000.0).round() as u32))
         } else {
             Err(Invalid::out_of_range("retry.multiplier", 1, MULTIPLIER_MAX))
@@ -68,11 +64,7 @@ impl Jitter {
     /// Plus or minus `share` of the delay, `0.0` to `1.0`, rounded to thousandths.
     pub fn proportional(share: f64) -> Result<Self, Invalid> {
         if (0.0..=1.0).contains(&share) {
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "0..=1_000 fits"
-            )]
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0..=1_000 fits")]
             Ok(Self::Proportional((share * 1_000.0).round() as u16))
         } else {
             Err(Invalid::out_of_range("retry.jitter", 0, 1))
@@ -128,8 +120,7 @@ impl Default for RetryPolicy {
 impl RetryPolicy {
     /// Refuses delays beyond [`DELAY_MAX`].
     pub fn check(&self) -> Result<(), Invalid> {
-        self.base_delay
-            .within("retry.base_delay", Millis::ZERO, DELAY_MAX)?;
+        self.base_delay.within("retry.base_delay", Millis::ZERO, DELAY_MAX)?;
         if let Some(max_delay) = self.max_delay {
             max_delay.within("retry.max_delay", Millis::ZERO, DELAY_MAX)?;
         }
@@ -152,16 +143,9 @@ impl RetryPolicy {
             return Millis::ZERO;
         }
         let exponent = f64::from(failed.saturating_sub(1));
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "a delay is at most DELAY_MAX, which is exact"
-        )]
+        #[expect(clippy::cast_precision_loss, reason = "a delay is at most DELAY_MAX, which is exact")]
         let base = self.base_delay.min(DELAY_MAX).get() as f64;
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "positive; saturates"
-        )]
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive; saturates")]
         let grown = (base * self.multiplier.factor().powf(exponent)) as u64;
         Millis::new(grown).min(longest)
     }

@@ -68,15 +68,9 @@ mod tests {
 
     #[test]
     fn hostile_names_are_refused_where_they_go_wrong() {
-        for (name, at) in [
-            ("a b", 1),
-            ("a/b", 1),
-            ("a;--", 1),
-            ("q{1}", 1),
-            ("é", 0),
-            ("a\0", 1),
-            ("a\r\n", 1),
-        ] {
+        for (name, at) in
+            [("a b", 1), ("a/b", 1), ("a;--", 1), ("q{1}", 1), ("é", 0), ("a\0", 1), ("a\r\n", 1)]
+        {
             let error = QueueName::new(name).unwrap_err();
             assert!(
                 matches!(error.problem, Problem::BadCharacter { at: where_, .. } if where_ == at),

@@ -79,9 +79,7 @@ impl Pauses {
     /// When the next pause ends by itself.
     pub fn next_end(&self, now: Timestamp) -> Option<Timestamp> {
         let all = self.queue.iter().chain(self.keys.values());
-        all.filter(|pause| pause.holds(now))
-            .filter_map(|pause| pause.end())
-            .min()
+        all.filter(|pause| pause.holds(now)).filter_map(|pause| pause.end()).min()
     }
 }
 
@@ -99,19 +97,14 @@ mod tests {
         pauses.set(None, Some(Pause::Until(at(10))), at(0)).unwrap();
         assert!(pauses.holds_queue(at(9)));
         assert!(!pauses.holds_queue(at(10)));
-        assert_eq!(
-            (pauses.next_end(at(9)), pauses.next_end(at(10))),
-            (Some(at(10)), None)
-        );
+        assert_eq!((pauses.next_end(at(9)), pauses.next_end(at(10))), (Some(at(10)), None));
     }
 
     #[test]
     fn keys_are_paused_apart_and_resumed() {
         let (a, b) = (FairnessKey::new("a").unwrap(), FairnessKey::new("b").unwrap());
         let mut pauses = Pauses::default();
-        pauses
-            .set(Some(a.clone()), Some(Pause::UntilResumed), at(0))
-            .unwrap();
+        pauses.set(Some(a.clone()), Some(Pause::UntilResumed), at(0)).unwrap();
         assert!(
             pauses.holds_key(&a, at(u64::MAX)) && !pauses.holds_key(&b, at(0)) && !pauses.holds_queue(at(0))
         );

@@ -90,10 +90,8 @@ impl QueueSettings {
     pub fn check(&self) -> Result<(), Invalid> {
         let shortest = Millis::new(1);
         self.max_lease.within("max_lease", shortest, LEASE_MAX)?;
-        self.lease_timeout
-            .within("lease_timeout", shortest, self.max_lease)?;
-        self.dedup_window
-            .within("dedup_window", Millis::ZERO, DEDUP_WINDOW_MAX)?;
+        self.lease_timeout.within("lease_timeout", shortest, self.max_lease)?;
+        self.dedup_window.within("dedup_window", Millis::ZERO, DEDUP_WINDOW_MAX)?;
         check_retention("retain_done", self.retain_done)?;
         check_retention("retain_dead", self.retain_dead)?;
         if let Some(breaker) = &self.breaker {
@@ -127,14 +125,8 @@ mod tests {
 
     #[test]
     fn what_is_set_wins_and_the_rest_follows_the_defaults() {
-        let config = QueueConfig {
-            overdue_backoff: Some(true),
-            ..QueueConfig::default()
-        };
-        let defaults = QueueSettings {
-            lease_timeout: Millis::from_secs(7),
-            ..QueueSettings::default()
-        };
+        let config = QueueConfig { overdue_backoff: Some(true), ..QueueConfig::default() };
+        let defaults = QueueSettings { lease_timeout: Millis::from_secs(7), ..QueueSettings::default() };
         let settings = config.over(&defaults);
         assert!(settings.overdue_backoff);
         assert_eq!(settings.lease_timeout, Millis::from_secs(7));
@@ -145,51 +137,12 @@ mod tests {
     fn contradictions_name_their_field() {
         let field = |settings: QueueSettings| settings.check().unwrap_err().field;
         let good = QueueSettings::default;
-        assert_eq!(
-            field(QueueSettings {
-                lease_timeout: Millis::ZERO,
-                ..good()
-            }),
-            "lease_timeout"
-        );
-        assert_eq!(
-            field(QueueSettings {
-                lease_timeout: Millis::from_days(1),
-                ..good()
-            }),
-            "lease_timeout"
-        );
-        assert_eq!(
-            field(QueueSettings {
-                max_lease: Millis::from_days(8),
-                ..good()
-            }),
-            "max_lease"
-        );
-        assert_eq!(
-            field(QueueSettings {
-                dedup_window: Millis::from_days(8),
-                ..good()
-            }),
-            "dedup_window"
-        );
-        let for_ever = Some(Retention {
-            age: Some(Millis::new(u64::MAX)),
-            count: None,
-        });
-        assert_eq!(
-            field(QueueSettings {
-                retain_done: for_ever,
-                ..good()
-            }),
-            "retain_done"
-        );
-        assert_eq!(
-            field(QueueSettings {
-                retain_dead: for_ever,
-                ..good()
-            }),
-            "retain_dead"
-        );
+        assert_eq!(field(QueueSettings { lease_timeout: Millis::ZERO, ..good() }), "lease_timeout");
+        assert_eq!(field(QueueSettings { lease_timeout: Millis::from_days(1), ..good() }), "lease_timeout");
+        assert_eq!(field(QueueSettings { max_lease: Millis::from_days(8), ..good() }), "max_lease");
+        assert_eq!(field(QueueSettings { dedup_window: Millis::from_days(8), ..good() }), "dedup_window");
+        let for_ever = Some(Retention { age: Some(Millis::new(u64::MAX)), count: None });
+        assert_eq!(field(QueueSettings { retain_done: for_ever, ..good() }), "retain_done");
+        assert_eq!(field(QueueSettings { retain_dead: for_ever, ..good() }), "retain_dead");
     }
 }

@@ -40,9 +40,6 @@ impl Totals {
     pub fn expected_present(&self) -> Option<u64> {
         let arrived = self.of(Verb::Enqueue).checked_add(self.moved_in)?;
         let acked_away = self.of(Verb::Ack).checked_sub(self.retained)?;
-        arrived
-            .checked_sub(acked_away)?
-            .checked_sub(self.of(Verb::Discard))?
-            .checked_sub(self.of(Verb::Move))
+        arrived.checked_sub(acked_away)?.checked_sub(self.of(Verb::Discard))?.checked_sub(self.of(Verb::Move))
     }
 }

@@ -10,14 +10,11 @@ use redrive_store::{ClassFilter, PauseQueue};
 use crate::world::{World, key, kind, priority};
 
 async fn backlog(w: &mut World, queue: &QueueName, name: &str, messages: usize) {
-    w.put_many(queue, messages, |_, d| d.spec.fairness_key = key(name))
-        .await;
+    w.put_many(queue, messages, |_, d| d.spec.fairness_key = key(name)).await;
 }
 
 fn weights(of: &[(&str, u32)]) -> Weights {
-    let weights = of
-        .iter()
-        .map(|(name, weight)| (key(name), Weight::new(*weight).expect("a weight")));
+    let weights = of.iter().map(|(name, weight)| (key(name), Weight::new(*weight).expect("a weight")));
     Weights::new(weights).expect("few keys")
 }
 
@@ -39,9 +36,7 @@ async fn a_large_tenant_does_not_starve_a_small_one(w: &mut World) {
 async fn keys_share_by_weight_in_calls_of_any_size(w: &mut World) {
     for (n, size) in [1, 2, 5, 12, 60].into_iter().enumerate() {
         let shares = [("a", 1), ("b", 2), ("c", 3)];
-        let q = w
-            .queue_with(&format!("q{n}"), |config| config.weights = Some(weights(&shares)))
-            .await;
+        let q = w.queue_with(&format!("q{n}"), |config| config.weights = Some(weights(&shares))).await;
         for (name, _) in shares {
             backlog(w, &q, name, 60).await;
         }
@@ -53,19 +48,13 @@ async fn keys_share_by_weight_in_calls_of_any_size(w: &mut World) {
         for (name, weight) in shares {
             let due = 10 * weight as usize;
             let off = got[&key(name)].abs_diff(due);
-            assert!(
-                off <= weight as usize,
-                "calls of {size}: {name} got {}, {due} are due",
-                got[&key(name)]
-            );
+            assert!(off <= weight as usize, "calls of {size}: {name} got {}, {due} are due", got[&key(name)]);
         }
     }
 }
 
 async fn a_key_that_becomes_active_is_served_within_one_round(w: &mut World) {
-    let q = w
-        .queue_with("q", |config| config.weights = Some(weights(&[("b", 4)])))
-        .await;
+    let q = w.queue_with("q", |config| config.weights = Some(weights(&[("b", 4)]))).await;
     for name in ["a", "b", "c", "d"] {
         backlog(w, &q, name, 50).await;
     }
@@ -82,10 +71,7 @@ async fn a_key_that_becomes_active_is_served_within_one_round(w: &mut World) {
             let turns = before.entry(served.clone()).or_default();
             *turns += 1;
             let quantum = if *served == key("b") { 4 } else { 1 };
-            assert!(
-                *turns <= quantum,
-                "{served} was served {turns} times before {late} was served at all"
-            );
+            assert!(*turns <= quantum, "{served} was served {turns} times before {late} was served at all");
         }
     }
 }
@@ -102,15 +88,8 @@ async fn ever_new_keys_do_not_starve_an_old_one(w: &mut World) {
         let message = w.lease_one(&q).await;
         for name in old {
             let wait = waits.entry(name).or_default();
-            *wait = if message.spec.fairness_key == key(name) {
-                0
-            } else {
-                *wait + 1
-            };
-            assert!(
-                *wait < 60,
-                "{name} has waited for {wait} picks while newcomers were served"
-            );
+            *wait = if message.spec.fairness_key == key(name) { 0 } else { *wait + 1 };
+            assert!(*wait < 60, "{name} has waited for {wait} picks while newcomers were served");
         }
     }
 }
@@ -120,8 +99,7 @@ async fn a_changed_weight_acts_on_the_backlog(w: &mut World) {
     backlog(w, &q, "a", 100).await;
     backlog(w, &q, "b", 100).await;
     w.lease(&q, 10).await;
-    w.update(&q, |config| config.weights = Some(weights(&[("a", 9)])))
-        .await;
+    w.update(&q, |config| config.weights = Some(weights(&[("a", 9)]))).await;
     let got = served(&w.lease(&q, 40).await);
     assert!(got[&key("a")] >= 34 && got[&key("b")] >= 3, "{got:?}");
 }
@@ -130,15 +108,8 @@ async fn a_paused_key_leaves_the_ring_and_comes_back(w: &mut World) {
     let q = w.queue("q").await;
     backlog(w, &q, "a", 10).await;
     backlog(w, &q, "b", 10).await;
-    let pause = |pause| PauseQueue {
-        name: q.clone(),
-        key: Some(key("a")),
-        pause,
-    };
-    w.store()
-        .pause_queue(w.at(), pause(Some(Pause::UntilResumed)))
-        .await
-        .expect("paused");
+    let pause = |pause| PauseQueue { name: q.clone(), key: Some(key("a")), pause };
+    w.store().pause_queue(w.at(), pause(Some(Pause::UntilResumed))).await.expect("paused");
     let got = served(&w.lease(&q, 6).await);
     assert_eq!(got.get(&key("a")), None, "a paused key is not served");
     assert_eq!(got[&key("b")], 6, "the others get its share");
@@ -161,11 +132,8 @@ async fn priority_is_strict_inside_a_key_and_never_between_keys(w: &mut World) {
         })
         .await;
     let leased = w.lease(&q, 8).await;
-    let got: Vec<_> = leased
-        .iter()
-        .filter(|m| m.spec.fairness_key == key("quiet"))
-        .map(Message::id)
-        .collect();
+    let got: Vec<_> =
+        leased.iter().filter(|m| m.spec.fairness_key == key("quiet")).map(Message::id).collect();
     assert_eq!(
         got,
         [quiet[3], quiet[2], quiet[1], quiet[0]],
@@ -174,9 +142,7 @@ async fn priority_is_strict_inside_a_key_and_never_between_keys(w: &mut World) {
 }
 
 async fn a_filtered_call_shares_by_weight_too(w: &mut World) {
-    let q = w
-        .queue_with("q", |config| config.weights = Some(weights(&[("b", 3)])))
-        .await;
+    let q = w.queue_with("q", |config| config.weights = Some(weights(&[("b", 3)]))).await;
     for name in ["a", "b", "c"] {
         for wanted in ["yes", "no"] {
             w.put_many(&q, 40, |_, d| {
@@ -186,16 +152,10 @@ async fn a_filtered_call_shares_by_weight_too(w: &mut World) {
             .await;
         }
     }
-    let filter = ClassFilter {
-        kinds: vec![kind("yes")],
-        sources: vec![],
-    };
+    let filter = ClassFilter { kinds: vec![kind("yes")], sources: vec![] };
     let messages = w.lease_with(&q, 50, |r| r.filter = filter).await.messages;
     let got = served(&messages);
-    assert!(
-        (9..=11).contains(&got[&key("a")]) && (27..=33).contains(&got[&key("b")]),
-        "{got:?}"
-    );
+    assert!((9..=11).contains(&got[&key("a")]) && (27..=33).contains(&got[&key("b")]), "{got:?}");
 }
 
 async fn keys_are_served_fairly_in_the_retry_lane_too(w: &mut World) {

@@ -22,29 +22,13 @@ async fn nothing_works(w: &mut World, stale: &Message, lost: bool) {
     let nack = w.nack(stale).await;
     refused("nack", nack == Settled::NotFound, nack == Settled::LeaseLost);
     let extend = w.extend(stale, 60_000).await;
-    refused(
-        "extend",
-        extend == Settled::NotFound,
-        extend == Settled::LeaseLost,
-    );
+    refused("extend", extend == Settled::NotFound, extend == Settled::LeaseLost);
     let release = w.release(stale).await;
-    refused(
-        "release",
-        release == Settled::NotFound,
-        release == Settled::LeaseLost,
-    );
+    refused("release", release == Settled::NotFound, release == Settled::LeaseLost);
     let bury = w.bury(stale).await;
     refused("bury", bury == Settled::NotFound, bury == Settled::LeaseLost);
-    assert_eq!(
-        w.get(&stale.queue, stale.id()).await,
-        before,
-        "a stale receipt changed the message"
-    );
-    assert_eq!(
-        w.stats(&stale.queue).await.totals,
-        totals,
-        "a stale receipt was counted"
-    );
+    assert_eq!(w.get(&stale.queue, stale.id()).await, before, "a stale receipt changed the message");
+    assert_eq!(w.stats(&stale.queue).await.totals, totals, "a stale receipt was counted");
 }
 
 async fn leased(w: &mut World, name: &str) -> (QueueName, Message) {
@@ -85,13 +69,8 @@ async fn a_receipt_works_once(w: &mut World) {
 }
 
 async fn a_kept_done_message_is_settled(w: &mut World) {
-    let kept = redrive_core::queue::Retention {
-        age: None,
-        count: Some(9),
-    };
-    let q = w
-        .queue_with("q", |config| config.retain_done = Some(Some(kept)))
-        .await;
+    let kept = redrive_core::queue::Retention { age: None, count: Some(9) };
+    let q = w.queue_with("q", |config| config.retain_done = Some(Some(kept))).await;
     w.put(&q).await;
     let message = w.lease_one(&q).await;
     w.ack(&message).await;
@@ -113,18 +92,11 @@ async fn a_receipt_of_a_message_discarded_by_force_changes_nothing(w: &mut World
 
 async fn a_receipt_of_a_deleted_queue_changes_nothing(w: &mut World) {
     let (q, message) = leased(w, "q").await;
-    let request = redrive_store::DeleteQueue {
-        name: q.clone(),
-        force: true,
-    };
+    let request = redrive_store::DeleteQueue { name: q.clone(), force: true };
     w.store().delete_queue(w.at(), request).await.expect("deleted");
     assert_eq!(w.ack(&message).await, Settled::NotFound);
     w.queue("q").await;
-    assert_eq!(
-        w.ack(&message).await,
-        Settled::NotFound,
-        "a queue of the same name is another queue"
-    );
+    assert_eq!(w.ack(&message).await, Settled::NotFound, "a queue of the same name is another queue");
     assert_eq!(w.extend(&message, 1).await, Settled::NotFound);
 }
 
@@ -155,11 +127,7 @@ async fn lease_ids_only_grow(w: &mut World) {
             2 => w.advance(30_000),
             _ => {
                 assert!(w.release(&message).await.is_applied());
-                let (from, to) = if message.queue == q {
-                    (&q, &other)
-                } else {
-                    (&other, &q)
-                };
+                let (from, to) = if message.queue == q { (&q, &other) } else { (&other, &q) };
                 w.move_to(from, redrive_store::Filter::default(), to).await;
                 w.restart().await;
                 message.queue = to.clone();
@@ -172,21 +140,9 @@ async fn lease_ids_only_grow(w: &mut World) {
 
 async fn an_operator_needs_no_receipt(w: &mut World) {
     let (q, message) = leased(w, "q").await;
-    let target = LeaseTarget::Current {
-        queue: q.clone(),
-        message: message.id(),
-    };
-    let deadline = w
-        .extend_with(target.clone(), 60_000, None)
-        .await
-        .applied()
-        .expect("extended");
-    assert_eq!(
-        w.get(&q, message.id())
-            .await
-            .and_then(|m| m.lease().map(|l| l.deadline)),
-        Some(deadline)
-    );
+    let target = LeaseTarget::Current { queue: q.clone(), message: message.id() };
+    let deadline = w.extend_with(target.clone(), 60_000, None).await.applied().expect("extended");
+    assert_eq!(w.get(&q, message.id()).await.and_then(|m| m.lease().map(|l| l.deadline)), Some(deadline));
     assert!(w.release_with(target.clone(), None).await.is_applied());
     assert_eq!(
         w.release_with(target.clone(), None).await,
@@ -194,10 +150,7 @@ async fn an_operator_needs_no_receipt(w: &mut World) {
         "there is no lease to release"
     );
     nothing_works(w, &message, true).await;
-    let nowhere = LeaseTarget::Current {
-        queue: q,
-        message: MessageId::MIN,
-    };
+    let nowhere = LeaseTarget::Current { queue: q, message: MessageId::MIN };
     assert_eq!(w.extend_with(nowhere, 1, None).await, Settled::NotFound);
 }
 

@@ -35,17 +35,9 @@ async fn a_consumer_gets_only_the_types_and_sources_it_asks_for(w: &mut World) {
         (&["fax"], &[], 0),
     ] {
         let filter = wants(kinds, sources);
-        let messages = w
-            .lease_with(&q, 100, |r| r.filter = filter.clone())
-            .await
-            .messages;
+        let messages = w.lease_with(&q, 100, |r| r.filter = filter.clone()).await.messages;
         assert_eq!(messages.len(), count, "{filter:?}");
-        assert!(
-            messages
-                .iter()
-                .all(|m| filter.takes(&m.spec.kind, &m.spec.source)),
-            "{filter:?}"
-        );
+        assert!(messages.iter().all(|m| filter.takes(&m.spec.kind, &m.spec.source)), "{filter:?}");
     }
     assert!(w.lease(&q, 100).await.is_empty(), "everything was handed out");
 }
@@ -58,15 +50,8 @@ async fn a_filtered_call_keeps_the_order(w: &mut World) {
         .filter(|m| m.spec.kind == kind("sms") && m.spec.fairness_key == key("a"))
         .map(Message::id)
         .collect();
-    let leased = w
-        .lease_with(&q, 100, |r| r.filter = wants(&["sms"], &[]))
-        .await
-        .messages;
-    let got: Vec<_> = leased
-        .iter()
-        .filter(|m| m.spec.fairness_key == key("a"))
-        .map(Message::id)
-        .collect();
+    let leased = w.lease_with(&q, 100, |r| r.filter = wants(&["sms"], &[])).await.messages;
+    let got: Vec<_> = leased.iter().filter(|m| m.spec.fairness_key == key("a")).map(Message::id).collect();
     assert_eq!(got, expected);
 }
 
@@ -91,33 +76,17 @@ async fn a_filter_applies_to_both_lanes(w: &mut World) {
 async fn an_operator_selects_by_every_part(w: &mut World) {
     let q = mixed(w).await;
     let all = w.list(&q, Filter::default()).await;
-    let by_kind = Filter {
-        kinds: vec![kind("mail")],
-        ..Filter::default()
-    };
+    let by_kind = Filter { kinds: vec![kind("mail")], ..Filter::default() };
     assert_eq!(w.list(&q, by_kind).await.len(), 8);
-    let by_source = Filter {
-        sources: vec![source("web")],
-        ..Filter::default()
-    };
+    let by_source = Filter { sources: vec![source("web")], ..Filter::default() };
     assert_eq!(w.list(&q, by_source).await.len(), 12);
-    let by_key = Filter {
-        keys: vec![key("b")],
-        ..Filter::default()
-    };
+    let by_key = Filter { keys: vec![key("b")], ..Filter::default() };
     assert_eq!(w.list(&q, by_key).await.len(), 12);
     let by_id = Filter::ids([all[3].id(), all[7].id()]);
     assert_eq!(w.ids(&q, by_id).await, [all[3].id(), all[7].id()]);
-    let both = Filter {
-        kinds: vec![kind("mail")],
-        keys: vec![key("a")],
-        ..Filter::default()
-    };
+    let both = Filter { kinds: vec![kind("mail")], keys: vec![key("a")], ..Filter::default() };
     assert_eq!(w.list(&q, both).await.len(), 4);
-    let none = Filter {
-        kinds: vec![kind("fax")],
-        ..Filter::default()
-    };
+    let none = Filter { kinds: vec![kind("fax")], ..Filter::default() };
     assert!(w.list(&q, none).await.is_empty());
 }
 
@@ -129,58 +98,16 @@ async fn messages_are_found_by_attempts_consumer_and_age(w: &mut World) {
     w.nack(&first).await;
     w.advance(1_000);
     let new = w.put(&q).await;
-    assert_eq!(
-        w.ids(
-            &q,
-            Filter {
-                attempts: Some(1..=u32::MAX),
-                ..Filter::default()
-            }
-        )
-        .await,
-        [old[0]]
-    );
-    assert_eq!(
-        w.ids(
-            &q,
-            Filter {
-                attempts: Some(0..=0),
-                ..Filter::default()
-            }
-        )
-        .await,
-        [old[1], old[2], new]
-    );
-    assert_eq!(
-        w.ids(
-            &q,
-            Filter {
-                created: Some(start..=start),
-                ..Filter::default()
-            }
-        )
-        .await,
-        old
-    );
+    assert_eq!(w.ids(&q, Filter { attempts: Some(1..=u32::MAX), ..Filter::default() }).await, [old[0]]);
+    assert_eq!(w.ids(&q, Filter { attempts: Some(0..=0), ..Filter::default() }).await, [old[1], old[2], new]);
+    assert_eq!(w.ids(&q, Filter { created: Some(start..=start), ..Filter::default() }).await, old);
     let other = ConsumerName::new("other").expect("a good name");
     let leased = w.lease_with(&q, 1, |r| r.consumer = other.clone()).await.messages;
-    assert_eq!(
-        w.ids(
-            &q,
-            Filter {
-                consumers: vec![other],
-                ..Filter::default()
-            }
-        )
-        .await,
-        [leased[0].id()]
-    );
+    assert_eq!(w.ids(&q, Filter { consumers: vec![other], ..Filter::default() }).await, [leased[0].id()]);
 }
 
 async fn dead_letters_are_found_by_reason_fingerprint_and_error(w: &mut World) {
-    let q = w
-        .queue_with("q", |c| c.retry.max_attempts = Some(std::num::NonZeroU32::new(1)))
-        .await;
+    let q = w.queue_with("q", |c| c.retry.max_attempts = Some(std::num::NonZeroU32::new(1))).await;
     let errors = ["timeout after 31 ms", "timeout after 577 ms", "no route to host"];
     let mut ids = Vec::new();
     for error in errors {
@@ -193,33 +120,14 @@ async fn dead_letters_are_found_by_reason_fingerprint_and_error(w: &mut World) {
         assert!(nack.await.is_applied());
     }
     let buried = w.dead(&q, |_| ()).await;
-    let by_print = Filter {
-        fingerprint: Some(Fingerprint::of(errors[0])),
-        ..Filter::default()
-    };
-    assert_eq!(
-        w.ids(&q, by_print).await,
-        [ids[0], ids[1]],
-        "errors that differ in numbers are one group"
-    );
-    let by_reason = Filter {
-        reasons: vec![DeadReason::Buried],
-        ..Filter::default()
-    };
+    let by_print = Filter { fingerprint: Some(Fingerprint::of(errors[0])), ..Filter::default() };
+    assert_eq!(w.ids(&q, by_print).await, [ids[0], ids[1]], "errors that differ in numbers are one group");
+    let by_reason = Filter { reasons: vec![DeadReason::Buried], ..Filter::default() };
     assert_eq!(w.ids(&q, by_reason).await, [buried]);
-    let by_error = Filter {
-        error: Some("no route".to_owned()),
-        ..Filter::default()
-    };
+    let by_error = Filter { error: Some("no route".to_owned()), ..Filter::default() };
     assert_eq!(w.ids(&q, by_error).await, [ids[2]]);
-    let pattern = Filter {
-        error: Some("%".to_owned()),
-        ..Filter::default()
-    };
-    assert!(
-        w.ids(&q, pattern).await.is_empty(),
-        "the text is a text, not a pattern"
-    );
+    let pattern = Filter { error: Some("%".to_owned()), ..Filter::default() };
+    assert!(w.ids(&q, pattern).await.is_empty(), "the text is a text, not a pattern");
     assert_eq!(w.list(&q, Filter::state(State::Dead)).await.len(), 4);
 }
 

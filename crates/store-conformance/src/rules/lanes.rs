@@ -19,10 +19,7 @@ async fn both_lanes(w: &mut World, queue: &QueueName, each: usize) {
 }
 
 fn retries(messages: &[Message]) -> usize {
-    messages
-        .iter()
-        .filter(|message| message.progress.lane() == Lane::Retry)
-        .count()
+    messages.iter().filter(|message| message.progress.lane() == Lane::Retry).count()
 }
 
 fn share_of(w: &Share, picks: usize) -> f64 {
@@ -32,9 +29,7 @@ fn share_of(w: &Share, picks: usize) -> f64 {
 async fn the_retry_share_holds_for_any_mix_of_batch_sizes(w: &mut World) {
     for (n, share) in [0.0, 0.1, 0.2, 0.25, 0.5, 0.9, 1.0].into_iter().enumerate() {
         let share = Share::new(share).expect("a share");
-        let q = w
-            .queue_with(&format!("q{n}"), |config| config.retry_share = Some(share))
-            .await;
+        let q = w.queue_with(&format!("q{n}"), |config| config.retry_share = Some(share)).await;
         both_lanes(w, &q, 120).await;
         let (mut picks, mut got) = (0, 0);
         for size in [1, 1, 1, 2, 1, 7, 1, 3, 1, 1, 20, 1, 5, 1, 1, 30, 1, 1, 9, 1] {
@@ -43,10 +38,7 @@ async fn the_retry_share_holds_for_any_mix_of_batch_sizes(w: &mut World) {
             picks += size;
             got += retries(&messages);
             let due = share_of(&share, picks);
-            assert!(
-                (got as f64 - due).abs() <= 1.0 + 1e-9,
-                "{got} retries in {picks} picks, {due} are due"
-            );
+            assert!((got as f64 - due).abs() <= 1.0 + 1e-9, "{got} retries in {picks} picks, {due} are due");
         }
     }
 }
@@ -70,11 +62,7 @@ async fn what_one_lane_cannot_use_the_other_gets(w: &mut World) {
     for message in w.lease(&only_retries, 10).await {
         w.nack(&message).await;
     }
-    assert_eq!(
-        w.lease(&only_retries, 10).await.len(),
-        10,
-        "retries alone get everything"
-    );
+    assert_eq!(w.lease(&only_retries, 10).await.len(), 10, "retries alone get everything");
 }
 
 async fn a_quiet_time_earns_no_burst(w: &mut World) {
@@ -91,31 +79,20 @@ async fn a_quiet_time_earns_no_burst(w: &mut World) {
     }
     w.put_many(&q, 100, |_, _| ()).await;
     let got = retries(&w.lease(&q, 20).await);
-    assert!(
-        got <= 5,
-        "{got} of 20 were retries: the fresh work served before had earned them credit"
-    );
+    assert!(got <= 5, "{got} of 20 were retries: the fresh work served before had earned them credit");
 }
 
 async fn a_consumer_may_ask_for_one_lane(w: &mut World) {
     let q = w.queue("q").await;
     both_lanes(w, &q, 5).await;
-    let fresh = w
-        .lease_with(&q, 100, |r| r.lane = LaneChoice::Only(Lane::Fresh))
-        .await
-        .messages;
+    let fresh = w.lease_with(&q, 100, |r| r.lane = LaneChoice::Only(Lane::Fresh)).await.messages;
     assert_eq!((fresh.len(), retries(&fresh)), (5, 0));
-    let retry = w
-        .lease_with(&q, 100, |r| r.lane = LaneChoice::Only(Lane::Retry))
-        .await
-        .messages;
+    let retry = w.lease_with(&q, 100, |r| r.lane = LaneChoice::Only(Lane::Retry)).await.messages;
     assert_eq!((retry.len(), retries(&retry)), (5, 5));
 }
 
 async fn a_separate_retry_lane_is_served_only_to_those_who_ask(w: &mut World) {
-    let q = w
-        .queue_with("q", |config| config.retry_lane = Some(RetryLane::Separate))
-        .await;
+    let q = w.queue_with("q", |config| config.retry_lane = Some(RetryLane::Separate)).await;
     both_lanes(w, &q, 5).await;
     let shared = w.lease(&q, 100).await;
     assert_eq!(
@@ -123,31 +100,17 @@ async fn a_separate_retry_lane_is_served_only_to_those_who_ask(w: &mut World) {
         (5, 0),
         "retries are kept apart, even with nothing else to do"
     );
-    let asked = w
-        .lease_with(&q, 100, |r| r.lane = LaneChoice::Only(Lane::Retry))
-        .await
-        .messages;
+    let asked = w.lease_with(&q, 100, |r| r.lane = LaneChoice::Only(Lane::Retry)).await.messages;
     assert_eq!(retries(&asked), 5);
 }
 
 async fn retries_in_flight_are_capped_by_the_leases_themselves(w: &mut World) {
-    let q = w
-        .queue_with("q", |config| {
-            config.max_retries_in_flight = Some(NonZeroU32::new(3))
-        })
-        .await;
+    let q = w.queue_with("q", |config| config.max_retries_in_flight = Some(NonZeroU32::new(3))).await;
     both_lanes(w, &q, 10).await;
     let first = w.lease(&q, 100).await;
-    assert_eq!(
-        (first.len(), retries(&first)),
-        (13, 3),
-        "all that is fresh, and three retries"
-    );
+    assert_eq!((first.len(), retries(&first)), (13, 3), "all that is fresh, and three retries");
     assert!(w.lease(&q, 100).await.is_empty());
-    let leased: Vec<&Message> = first
-        .iter()
-        .filter(|m| m.progress.lane() == Lane::Retry)
-        .collect();
+    let leased: Vec<&Message> = first.iter().filter(|m| m.progress.lane() == Lane::Retry).collect();
     w.ack(leased[0]).await;
     w.release(leased[1]).await;
     assert_eq!(retries(&w.lease(&q, 100).await), 2, "two places are free again");
@@ -163,15 +126,9 @@ async fn a_redriven_message_is_a_retry(w: &mut World) {
     let q = w.queue("q").await;
     let id = w.dead(&q, |_| ()).await;
     w.redrive(&q, Filter::state(State::Dead)).await;
-    let asked = w
-        .lease_with(&q, 1, |r| r.lane = LaneChoice::Only(Lane::Fresh))
-        .await
-        .messages;
+    let asked = w.lease_with(&q, 1, |r| r.lane = LaneChoice::Only(Lane::Fresh)).await.messages;
     assert!(asked.is_empty(), "it has no attempts, but it is not fresh");
-    let asked = w
-        .lease_with(&q, 1, |r| r.lane = LaneChoice::Only(Lane::Retry))
-        .await
-        .messages;
+    let asked = w.lease_with(&q, 1, |r| r.lane = LaneChoice::Only(Lane::Retry)).await.messages;
     assert_eq!(asked[0].id(), id);
 }
 
@@ -180,10 +137,7 @@ async fn a_released_first_attempt_is_fresh_again(w: &mut World) {
     w.put(&q).await;
     let message = w.lease_one(&q).await;
     w.release(&message).await;
-    let asked = w
-        .lease_with(&q, 1, |r| r.lane = LaneChoice::Only(Lane::Fresh))
-        .await
-        .messages;
+    let asked = w.lease_with(&q, 1, |r| r.lane = LaneChoice::Only(Lane::Fresh)).await.messages;
     assert_eq!(asked.len(), 1);
 }
 

@@ -27,21 +27,75 @@ macro_rules! rules {
     };
 }
 
+mod ack;
+mod arrows;
+mod batch;
+mod breaker;
+mod bury;
+mod conservation;
+mod count;
+mod dedup;
+mod discard;
+mod enqueue;
+mod expire;
+mod extend;
 mod fairness;
 mod fencing;
 mod filter;
 mod lanes;
+mod lapse;
+mod lease;
+mod limits;
+mod list;
+mod log;
+mod r#move;
+mod nack;
 mod ordering;
+mod queue;
+mod recovery;
+mod redrive;
+mod registry;
+mod release;
+mod reschedule;
+mod retain;
+mod time;
 
 use crate::suite::Rule;
 
 pub(crate) fn all() -> Vec<Rule> {
     [
+        enqueue::rules(),
+        lease::rules(),
+        extend::rules(),
+        ack::rules(),
+        nack::rules(),
+        release::rules(),
+        expire::rules(),
+        bury::rules(),
+        lapse::rules(),
+        retain::rules(),
+        reschedule::rules(),
+        r#move::rules(),
+        redrive::rules(),
+        discard::rules(),
+        batch::rules(),
+        queue::rules(),
         ordering::rules(),
         fencing::rules(),
         lanes::rules(),
         fairness::rules(),
+        dedup::rules(),
         filter::rules(),
+        list::rules(),
+        count::rules(),
+        limits::rules(),
+        time::rules(),
+        recovery::rules(),
+        conservation::rules(),
+        arrows::rules(),
+        breaker::rules(),
+        registry::rules(),
+        log::rules(),
     ]
     .into_iter()
     .flatten()

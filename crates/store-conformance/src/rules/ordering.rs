@@ -91,19 +91,10 @@ async fn an_expired_message_goes_to_the_back_of_the_retries(w: &mut World) {
 
 async fn leases_that_run_out_together_return_in_the_order_of_their_deadlines(w: &mut World) {
     let q = w.queue("q").await;
-    let ids = w
-        .put_many(&q, 3, |n, d| {
-            d.spec.lease_timeout = Some(Millis::new(300 - 100 * n as u64))
-        })
-        .await;
+    let ids = w.put_many(&q, 3, |n, d| d.spec.lease_timeout = Some(Millis::new(300 - 100 * n as u64))).await;
     w.lease(&q, 3).await;
     w.advance(1_000);
-    let expired: Vec<MessageId> = w
-        .expire(&q)
-        .await
-        .into_iter()
-        .map(|judged| judged.message)
-        .collect();
+    let expired: Vec<MessageId> = w.expire(&q).await.into_iter().map(|judged| judged.message).collect();
     assert_eq!(expired, [ids[2], ids[1], ids[0]]);
     assert_eq!(w.lease_ids(&q, 3).await, [ids[2], ids[1], ids[0]]);
 }
@@ -111,9 +102,7 @@ async fn leases_that_run_out_together_return_in_the_order_of_their_deadlines(w: 
 async fn a_time_in_the_past_means_now(w: &mut World) {
     let q = w.queue("q").await;
     let first = w.put(&q).await;
-    let second = w
-        .put_with(&q, |d| d.visible = When::At(redrive_core::time::Timestamp::EPOCH))
-        .await;
+    let second = w.put_with(&q, |d| d.visible = When::At(redrive_core::time::Timestamp::EPOCH)).await;
     assert_eq!(w.lease_ids(&q, 2).await, [first, second]);
 }
 

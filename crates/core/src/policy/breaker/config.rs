@@ -33,8 +33,7 @@ impl BreakerConfig {
     pub fn check(&self) -> Result<(), Invalid> {
         self.window.within("breaker.window", SPAN_MIN, WINDOW_MAX)?;
         self.open_for.within("breaker.open_for", SPAN_MIN, OPEN_MAX)?;
-        self.probe_timeout
-            .within("breaker.probe_timeout", SPAN_MIN, WINDOW_MAX)?;
+        self.probe_timeout.within("breaker.probe_timeout", SPAN_MIN, WINDOW_MAX)?;
         let messages_max = u32::try_from(BREAKER_WINDOW_MESSAGES_MAX).unwrap_or(u32::MAX);
         if !(2..=messages_max).contains(&self.min_messages) {
             return Err(Invalid::out_of_range("breaker.min_messages", 2, messages_max));
@@ -84,69 +83,15 @@ mod tests {
     fn a_wrong_setting_is_refused_by_its_name() {
         let good = BreakerConfig::default();
         let cases = [
-            (
-                BreakerConfig {
-                    window: Millis::ZERO,
-                    ..good
-                },
-                "breaker.window",
-            ),
-            (
-                BreakerConfig {
-                    window: Millis::from_days(1),
-                    ..good
-                },
-                "breaker.window",
-            ),
-            (
-                BreakerConfig {
-                    open_for: Millis::ZERO,
-                    ..good
-                },
-                "breaker.open_for",
-            ),
-            (
-                BreakerConfig {
-                    open_for: Millis::from_days(2),
-                    ..good
-                },
-                "breaker.open_for",
-            ),
-            (
-                BreakerConfig {
-                    probe_timeout: Millis::ZERO,
-                    ..good
-                },
-                "breaker.probe_timeout",
-            ),
-            (
-                BreakerConfig {
-                    min_messages: 1,
-                    ..good
-                },
-                "breaker.min_messages",
-            ),
-            (
-                BreakerConfig {
-                    min_messages: 5_000,
-                    ..good
-                },
-                "breaker.min_messages",
-            ),
-            (
-                BreakerConfig {
-                    failure_share_permille: 0,
-                    ..good
-                },
-                "breaker.failure_share",
-            ),
-            (
-                BreakerConfig {
-                    failure_share_permille: 1_000,
-                    ..good
-                },
-                "breaker.failure_share",
-            ),
+            (BreakerConfig { window: Millis::ZERO, ..good }, "breaker.window"),
+            (BreakerConfig { window: Millis::from_days(1), ..good }, "breaker.window"),
+            (BreakerConfig { open_for: Millis::ZERO, ..good }, "breaker.open_for"),
+            (BreakerConfig { open_for: Millis::from_days(2), ..good }, "breaker.open_for"),
+            (BreakerConfig { probe_timeout: Millis::ZERO, ..good }, "breaker.probe_timeout"),
+            (BreakerConfig { min_messages: 1, ..good }, "breaker.min_messages"),
+            (BreakerConfig { min_messages: 5_000, ..good }, "breaker.min_messages"),
+            (BreakerConfig { failure_share_permille: 0, ..good }, "breaker.failure_share"),
+            (BreakerConfig { failure_share_permille: 1_000, ..good }, "breaker.failure_share"),
         ];
         for (config, field) in cases {
             assert_eq!(config.check().unwrap_err().field, field, "{config:?}");
@@ -155,26 +100,9 @@ mod tests {
 
     #[test]
     fn a_share_that_one_poison_message_exceeds_is_refused() {
-        let config = BreakerConfig {
-            failure_share_permille: 249,
-            ..BreakerConfig::default()
-        };
+        let config = BreakerConfig { failure_share_permille: 249, ..BreakerConfig::default() };
         assert_eq!(config.check().unwrap_err().field, "breaker.failure_share");
-        assert_eq!(
-            BreakerConfig {
-                failure_share_permille: 250,
-                ..config
-            }
-            .check(),
-            Ok(())
-        );
-        assert_eq!(
-            BreakerConfig {
-                min_messages: 5,
-                ..config
-            }
-            .check(),
-            Ok(())
-        );
+        assert_eq!(BreakerConfig { failure_share_permille: 250, ..config }.check(), Ok(()));
+        assert_eq!(BreakerConfig { min_messages: 5, ..config }.check(), Ok(()));
     }
 }

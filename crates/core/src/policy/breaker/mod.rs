@@ -95,11 +95,7 @@ enum Phase {
     /// `ramp` is the in-flight limit; none once the ramp is over.
     Closed { ramp: Option<u32> },
     /// Half-open from `until` on; `reported` once `poll` has said so.
-    Open {
-        until: Timestamp,
-        reported: bool,
-        probe: Option<ProbeSlot>,
-    },
+    Open { until: Timestamp, reported: bool, probe: Option<ProbeSlot> },
 }
 
 impl Breaker {
@@ -111,14 +107,7 @@ impl Breaker {
     /// One of several breakers that go through one row. `instance` must differ between them: random bits do.
     pub fn shared(config: BreakerConfig, instance: u64) -> Self {
         let phase = Phase::Closed { ramp: None };
-        Self {
-            config,
-            instance,
-            phase,
-            window: Window::default(),
-            last_ticket: 0,
-            last_probe: None,
-        }
+        Self { config, instance, phase, window: Window::default(), last_ticket: 0, last_probe: None }
     }
 
     /// The state at `now`.
@@ -140,11 +129,9 @@ impl Breaker {
                 free => Allowance::UpTo(free),
             },
             Phase::Open { until, .. } if now < until => Allowance::Nothing { until: Some(until) },
-            Phase::Open {
-                probe: Some(slot), ..
-            } if now < slot.until => Allowance::Nothing {
-                until: Some(slot.until),
-            },
+            Phase::Open { probe: Some(slot), .. } if now < slot.until => {
+                Allowance::Nothing { until: Some(slot.until) }
+            }
             Phase::Open { .. } => Allowance::Probe,
         }
     }
@@ -167,12 +154,7 @@ impl Breaker {
             Phase::Open { until, reported, .. } if !*reported && now >= *until => {
                 *reported = true;
                 let (from, to) = (BreakerState::Open, BreakerState::HalfOpen);
-                Some(Change {
-                    from,
-                    to,
-                    at: now,
-                    reason: ChangeReason::OpenElapsed,
-                })
+                Some(Change { from, to, at: now, reason: ChangeReason::OpenElapsed })
             }
             _ => None,
         }
@@ -180,10 +162,7 @@ impl Breaker {
 
     /// Takes the probe slot if the breaker is half-open and the slot free.
     pub fn reserve_probe(&mut self, now: Timestamp) -> Option<ProbeTicket> {
-        let Phase::Open {
-            until, ref mut probe, ..
-        } = self.phase
-        else {
+        let Phase::Open { until, ref mut probe, .. } = self.phase else {
             return None;
         };
         if now < until || probe.is_some_and(|slot| now < slot.until) {
@@ -191,12 +170,7 @@ impl Breaker {
         }
         self.last_ticket = self.last_ticket.saturating_add(1);
         let until = now.plus(self.config.probe_timeout);
-        *probe = Some(ProbeSlot {
-            ticket: self.last_ticket,
-            holder: self.instance,
-            until,
-            message: None,
-        });
+        *probe = Some(ProbeSlot { ticket: self.last_ticket, holder: self.instance, until, message: None });
         Some(ProbeTicket(self.last_ticket))
     }
 
@@ -218,9 +192,7 @@ impl Breaker {
 
     /// The probe's lease was extended; for any other message nothing happens.
     pub fn probe_extended(&mut self, message: MessageId, deadline: Timestamp) {
-        if let Phase::Open {
-            probe: Some(slot), ..
-        } = &mut self.phase
+        if let Phase::Open { probe: Some(slot), .. } = &mut self.phase
             && slot.message == Some(message)
         {
             slot.until = deadline;
@@ -236,12 +208,15 @@ impl Breaker {
     }
 
     /// Hears how a lease ended. Closed, it may open; half-open, only the probe's outcome moves it.
+    ///
+    /// Only what the store applied is an outcome. A settle that was fenced off ended nothing, and counting it
+    /// could free the slot of a probe that is still running.
     pub fn record(&mut self, now: Timestamp, message: MessageId, outcome: Outcome) -> Option<Change> {
         match self.phase {
             Phase::Closed { ramp } => self.count(now, message, outcome, ramp),
-            Phase::Open {
-                probe: Some(slot), ..
-            } if slot.message == Some(message) => self.settle_probe(now, outcome),
+            Phase::Open { probe: Some(slot), .. } if slot.message == Some(message) => {
+                self.settle_probe(now, outcome)
+            }
             Phase::Open { .. } => None,
         }
     }
@@ -267,12 +242,7 @@ impl Breaker {
             Phase::Closed { .. } => (None, None),
             Phase::Open { until, probe, .. } => (Some(until), probe),
         };
-        BreakerRow {
-            open_until,
-            probe,
-            last_ticket: self.last_ticket,
-            last_probe: self.last_probe,
-        }
+        BreakerRow { open_until, probe, last_ticket: self.last_ticket, last_probe: self.last_probe }
     }
 
     /// Takes over the row as it is in the store; it wins over everything that was not swapped in. A breaker
@@ -285,27 +255,10 @@ impl Breaker {
         match (row.open_until, self.phase) {
             (None, Phase::Closed { .. }) => {}
             (None, Phase::Open { .. }) => self.close(),
-            (
-                Some(until),
-                Phase::Open {
-                    until: known,
-                    reported,
-                    ..
-                },
-            ) if false => {
-                self.phase = Phase::Open {
-                    until,
-                    reported,
-                    probe: row.probe,
-                };
+            (Some(until), Phase::Open { until: known, reported, .. }) if until == known => {
+                self.phase = Phase::Open { until, reported, probe: row.probe };
             }
-            (Some(until), _) => {
-                self.phase = Phase::Open {
-                    until,
-                    reported: false,
-                    probe: row.probe,
-                }
-            }
+            (Some(until), _) => self.phase = Phase::Open { until, reported: false, probe: row.probe },
         }
         let to = match (from, self.state(now)) {
             (BreakerState::Closed, BreakerState::HalfOpen) => BreakerState::Open,
@@ -325,11 +278,7 @@ impl Breaker {
     ) -> Option<Change> {
         match outcome {
             Outcome::NoOutcome => return None,
-            Outcome::Success => {
-                self.phase = Phase::Closed {
-                    ramp: ramp.and_then(next_limit),
-                }
-            }
+            Outcome::Success => self.phase = Phase::Closed { ramp: ramp.and_then(next_limit) },
             Outcome::Failure => {}
         }
         self.window.note(now, message, outcome == Outcome::Failure);
@@ -338,12 +287,7 @@ impl Breaker {
             return None;
         }
         self.open(now.plus(self.config.open_for));
-        changed(
-            BreakerState::Closed,
-            BreakerState::Open,
-            now,
-            ChangeReason::FailureShare(tally),
-        )
+        changed(BreakerState::Closed, BreakerState::Open, now, ChangeReason::FailureShare(tally))
     }
 
     /// The probe's outcome decides, even a late one: nobody has taken the slot since.
@@ -367,11 +311,7 @@ impl Breaker {
 
     /// The window is kept: until it slides away it shows a person why the breaker opened.
     fn open(&mut self, until: Timestamp) {
-        self.phase = Phase::Open {
-            until,
-            reported: false,
-            probe: None,
-        };
+        self.phase = Phase::Open { until, reported: false, probe: None };
     }
 
     /// The window starts empty: failures of the outage say nothing about the target that came back. A ramp
@@ -392,9 +332,11 @@ impl Breaker {
     /// The slot, if this ticket of this instance still holds it.
     fn slot_of(&mut self, ticket: ProbeTicket) -> Option<&mut ProbeSlot> {
         match &mut self.phase {
-            Phase::Open {
-                probe: Some(slot), ..
-            } if slot.ticket == ticket.0 && slot.holder == self.instance => Some(slot),
+            Phase::Open { probe: Some(slot), .. }
+                if slot.ticket == ticket.0 && slot.holder == self.instance =>
+            {
+                Some(slot)
+            }
             _ => None,
         }
     }
@@ -444,37 +386,18 @@ mod tests {
     fn more_than_half_of_four_messages_failing_opens_it() {
         let mut breaker = Breaker::new(BreakerConfig::default());
         for number in 1..=3 {
-            assert_eq!(
-                breaker.record(at(1), message(number), Outcome::Failure),
-                None,
-                "three are too few"
-            );
+            assert_eq!(breaker.record(at(1), message(number), Outcome::Failure), None, "three are too few");
         }
         let change = breaker.record(at(2), message(4), Outcome::Success).unwrap();
-        assert_eq!(
-            change.reason,
-            ChangeReason::FailureShare(Tally {
-                messages: 4,
-                failed: 3
-            })
-        );
-        assert_eq!(
-            breaker.allowance(at(2), 0),
-            Allowance::Nothing {
-                until: Some(at(30_002))
-            }
-        );
+        assert_eq!(change.reason, ChangeReason::FailureShare(Tally { messages: 4, failed: 3 }));
+        assert_eq!(breaker.allowance(at(2), 0), Allowance::Nothing { until: Some(at(30_002)) });
     }
 
     #[test]
     fn exactly_half_failing_does_not_open_it() {
         let mut breaker = Breaker::new(BreakerConfig::default());
         for number in 1..=20 {
-            let outcome = if number % 2 == 0 {
-                Outcome::Failure
-            } else {
-                Outcome::Success
-            };
+            let outcome = if number % 2 == 0 { Outcome::Failure } else { Outcome::Success };
             assert_eq!(breaker.record(at(1), message(number), outcome), None);
         }
         assert_eq!(breaker.allowance(at(1), 1_000_000), Allowance::Unlimited);
@@ -490,13 +413,7 @@ mod tests {
         breaker.record(at(2), message(2), Outcome::Success);
         breaker.record(at(2), message(2), Outcome::NoOutcome);
         assert_eq!(breaker.record(at(3), message(4), Outcome::Success), None);
-        assert_eq!(
-            breaker.tally(at(3)),
-            Tally {
-                messages: 4,
-                failed: 1
-            }
-        );
+        assert_eq!(breaker.tally(at(3)), Tally { messages: 4, failed: 1 });
     }
 
     #[test]
@@ -512,17 +429,11 @@ mod tests {
     fn a_probe_that_succeeds_closes_it_and_the_ramp_doubles() {
         let mut breaker = probing();
         let expected = (BreakerState::HalfOpen, BreakerState::Closed, "probe_succeeded");
-        assert_eq!(
-            arrow(breaker.record(at(31_000), message(1), Outcome::Success)),
-            Some(expected)
-        );
+        assert_eq!(arrow(breaker.record(at(31_000), message(1), Outcome::Success)), Some(expected));
         let mut limit = 1;
         while limit <= RAMP_LIMIT_MAX {
             assert_eq!(breaker.allowance(at(31_000), 0), Allowance::UpTo(limit));
-            assert_eq!(
-                breaker.allowance(at(31_000), limit),
-                Allowance::Nothing { until: None }
-            );
+            assert_eq!(breaker.allowance(at(31_000), limit), Allowance::Nothing { until: None });
             breaker.record(at(31_000), message(9), Outcome::Success);
             limit *= 2;
         }
@@ -533,16 +444,8 @@ mod tests {
     fn a_probe_that_fails_opens_it_anew() {
         let mut breaker = probing();
         let expected = (BreakerState::HalfOpen, BreakerState::Open, "probe_failed");
-        assert_eq!(
-            arrow(breaker.record(at(31_000), message(1), Outcome::Failure)),
-            Some(expected)
-        );
-        assert_eq!(
-            breaker.allowance(at(60_999), 0),
-            Allowance::Nothing {
-                until: Some(at(61_000))
-            }
-        );
+        assert_eq!(arrow(breaker.record(at(31_000), message(1), Outcome::Failure)), Some(expected));
+        assert_eq!(breaker.allowance(at(60_999), 0), Allowance::Nothing { until: Some(at(61_000)) });
         assert_eq!(breaker.allowance(at(61_000), 0), Allowance::Probe);
         assert_eq!(breaker.last_probe(), Some(message(1)));
     }
@@ -573,12 +476,7 @@ mod tests {
     #[test]
     fn a_probe_without_an_outcome_frees_the_slot() {
         let mut breaker = probing();
-        assert_eq!(
-            breaker.allowance(at(31_000), 1),
-            Allowance::Nothing {
-                until: Some(at(60_000))
-            }
-        );
+        assert_eq!(breaker.allowance(at(31_000), 1), Allowance::Nothing { until: Some(at(60_000)) });
         assert_eq!(breaker.record(at(31_000), message(1), Outcome::NoOutcome), None);
         assert_eq!(breaker.allowance(at(31_000), 0), Allowance::Probe);
     }
@@ -588,10 +486,7 @@ mod tests {
         let mut breaker = opened();
         assert!(breaker.reserve_probe(at(30_000)).is_some());
         assert_eq!(breaker.reserve_probe(at(59_999)), None);
-        assert!(
-            breaker.reserve_probe(at(60_000)).is_some(),
-            "the reservation ran out"
-        );
+        assert!(breaker.reserve_probe(at(60_000)).is_some(), "the reservation ran out");
         let mut breaker = probing();
         breaker.probe_extended(message(2), at(31_000));
         breaker.probe_extended(message(1), at(90_000));
@@ -623,10 +518,7 @@ mod tests {
         assert!(!breaker.probe_leased(stale, message(1), at(99_000)));
         assert_eq!(breaker.row(), row);
         assert!(breaker.probe_leased(fresh, message(2), at(99_000)));
-        assert!(
-            !breaker.probe_leased(fresh, message(3), at(99_000)),
-            "one ticket, one message"
-        );
+        assert!(!breaker.probe_leased(fresh, message(3), at(99_000)), "one ticket, one message");
         breaker.drop_probe(fresh);
         assert_eq!(breaker.allowance(at(60_000), 0), Allowance::Probe);
     }
@@ -637,28 +529,15 @@ mod tests {
         let tripped = (BreakerState::Closed, BreakerState::Open, "operator");
         assert_eq!(arrow(breaker.trip(at(0))), Some(tripped));
         assert_eq!(breaker.trip(at(10_000)), None);
-        assert_eq!(
-            breaker.allowance(at(39_999), 0),
-            Allowance::Nothing {
-                until: Some(at(40_000))
-            }
-        );
+        assert_eq!(breaker.allowance(at(39_999), 0), Allowance::Nothing { until: Some(at(40_000)) });
         let reset = (BreakerState::Open, BreakerState::Closed, "operator");
         assert_eq!(arrow(breaker.reset(at(11_000))), Some(reset));
         assert_eq!(breaker.reset(at(11_000)), None);
-        assert_eq!(
-            breaker.allowance(at(11_000), 0),
-            Allowance::UpTo(1),
-            "a reset ramps, and twice is once"
-        );
+        assert_eq!(breaker.allowance(at(11_000), 0), Allowance::UpTo(1), "a reset ramps, and twice is once");
         let mut breaker = probing();
         let again = (BreakerState::HalfOpen, BreakerState::Open, "operator");
         assert_eq!(arrow(breaker.trip(at(31_000))), Some(again));
-        assert_eq!(
-            breaker.record(at(31_001), message(1), Outcome::Success),
-            None,
-            "no longer the probe"
-        );
+        assert_eq!(breaker.record(at(31_001), message(1), Outcome::Success), None, "no longer the probe");
     }
 
     #[test]
@@ -667,10 +546,7 @@ mod tests {
         let mut other = Breaker::shared(BreakerConfig::default(), 7);
         let met = (BreakerState::Closed, BreakerState::Open, "adopted");
         assert_eq!(arrow(other.adopt(ours.row(), at(31_000))), Some(met));
-        assert_eq!(
-            arrow(other.poll(at(31_000))).map(|(_, to, _)| to),
-            Some(BreakerState::HalfOpen)
-        );
+        assert_eq!(arrow(other.poll(at(31_000))).map(|(_, to, _)| to), Some(BreakerState::HalfOpen));
         assert_eq!(other.reserve_probe(at(31_000)), None);
         assert_eq!(other.last_probe(), Some(message(1)));
         let closed = other.record(at(32_000), message(1), Outcome::Success);
@@ -679,6 +555,25 @@ mod tests {
         let told = (BreakerState::HalfOpen, BreakerState::Closed, "adopted");
         assert_eq!(arrow(ours.adopt(other.row(), at(32_000))), Some(told));
         assert_eq!(ours.allowance(at(32_000), 0), Allowance::UpTo(1));
+    }
+
+    #[test]
+    fn numbers_go_on_where_another_instance_freed_the_slot() {
+        let mut first = opened();
+        let ticket = first.reserve_probe(at(30_000)).unwrap();
+        first.drop_probe(ticket);
+        let mut second = Breaker::shared(BreakerConfig::default(), 2);
+        second.adopt(first.row(), at(30_000));
+        let next = second.reserve_probe(at(30_000)).unwrap();
+        assert!(next.number() > ticket.number());
+    }
+
+    #[test]
+    fn reading_the_row_again_does_not_report_half_open_again() {
+        let mut breaker = opened();
+        assert!(breaker.poll(at(30_000)).is_some());
+        assert_eq!(breaker.adopt(breaker.row(), at(30_000)), None);
+        assert_eq!(breaker.poll(at(30_000)), None);
     }
 
     #[test]

@@ -87,12 +87,7 @@ impl BreakerRow {
         let last_probe = input.message()?;
         let (ticket, holder, until) = (input.number()?, input.number()?, input.time()?);
         let message = input.message()?;
-        let slot = ProbeSlot {
-            ticket,
-            holder,
-            until,
-            message: has(PROBE_IS_LEASED).then_some(message),
-        };
+        let slot = ProbeSlot { ticket, holder, until, message: has(PROBE_IS_LEASED).then_some(message) };
         let row = Self {
             open_until: has(IS_OPEN).then_some(open_until),
             probe: has(HAS_PROBE).then_some(slot),
@@ -157,18 +152,8 @@ mod tests {
     }
 
     fn a_slot() -> impl Strategy<Value = ProbeSlot> {
-        (
-            any::<u64>(),
-            any::<u64>(),
-            a_time(),
-            prop::option::of(a_message()),
-        )
-            .prop_map(|(ticket, holder, until, message)| ProbeSlot {
-                ticket,
-                holder,
-                until,
-                message,
-            })
+        (any::<u64>(), any::<u64>(), a_time(), prop::option::of(a_message()))
+            .prop_map(|(ticket, holder, until, message)| ProbeSlot { ticket, holder, until, message })
     }
 
     prop_compose! {
@@ -246,16 +231,8 @@ mod tests {
 
     #[test]
     fn a_closed_row_with_a_probe_is_refused() {
-        let slot = ProbeSlot {
-            ticket: 1,
-            holder: 0,
-            until: Timestamp::EPOCH,
-            message: None,
-        };
-        let row = BreakerRow {
-            probe: Some(slot),
-            ..BreakerRow::default()
-        };
+        let slot = ProbeSlot { ticket: 1, holder: 0, until: Timestamp::EPOCH, message: None };
+        let row = BreakerRow { probe: Some(slot), ..BreakerRow::default() };
         assert!(BreakerRow::from_bytes(&row.to_bytes()).is_err());
     }
 }

@@ -48,10 +48,7 @@ impl Window {
     /// The counts as of the last slide.
     pub(super) fn tally(&self) -> Tally {
         let messages = u32::try_from(self.outcomes.len()).unwrap_or(u32::MAX);
-        Tally {
-            messages,
-            failed: self.failed,
-        }
+        Tally { messages, failed: self.failed }
     }
 
     /// Forgets everything.
@@ -90,10 +87,7 @@ mod tests {
     fn recount(history: &[(Timestamp, usize, bool)], now: Timestamp) -> Tally {
         let mut tally = Tally::default();
         for (index, (at, number, failed)) in history.iter().enumerate() {
-            let superseded = history
-                .iter()
-                .skip(index + 1)
-                .any(|(_, later, _)| later == number);
+            let superseded = history.iter().skip(index + 1).any(|(_, later, _)| later == number);
             if !superseded && now.since(*at) < SPAN {
                 tally.messages += 1;
                 tally.failed += u32::from(*failed);
@@ -138,13 +132,7 @@ mod tests {
         let mut window = Window::default();
         window.note(Timestamp::EPOCH, message(1), true);
         window.slide(Timestamp::from_millis(999), SPAN);
-        assert_eq!(
-            window.tally(),
-            Tally {
-                messages: 1,
-                failed: 1
-            }
-        );
+        assert_eq!(window.tally(), Tally { messages: 1, failed: 1 });
         window.slide(Timestamp::from_millis(1_000), SPAN);
         assert_eq!(window.tally(), Tally::default());
     }
@@ -154,11 +142,7 @@ mod tests {
         let mut window = Window::default();
         let extra = 10;
         for number in 0..BREAKER_WINDOW_MESSAGES_MAX + extra {
-            window.note(
-                Timestamp::from_millis(number as u64),
-                message(number),
-                number < extra,
-            );
+            window.note(Timestamp::from_millis(number as u64), message(number), number < extra);
         }
         assert_eq!(window.outcomes.len(), BREAKER_WINDOW_MESSAGES_MAX);
         assert_eq!(window.tally().failed, 0, "the failures were the oldest");

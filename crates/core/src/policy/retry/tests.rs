@@ -4,27 +4,17 @@ use super::*;
 
 pub(crate) fn policies() -> impl Strategy<Value = RetryPolicy> {
     let delay = || prop_oneof![Just(0), 1..100_000u64, 0..=u64::MAX].prop_map(Millis::new);
-    let jitter = prop_oneof![
-        Just(Jitter::None),
-        any::<u16>().prop_map(Jitter::Proportional),
-        Just(Jitter::Full)
-    ];
-    (
-        any::<Option<NonZeroU32>>(),
-        delay(),
-        1.0..=1_000.0f64,
-        proptest::option::of(delay()),
-        jitter,
+    let jitter =
+        prop_oneof![Just(Jitter::None), any::<u16>().prop_map(Jitter::Proportional), Just(Jitter::Full)];
+    (any::<Option<NonZeroU32>>(), delay(), 1.0..=1_000.0f64, proptest::option::of(delay()), jitter).prop_map(
+        |(max_attempts, base_delay, multiplier, max_delay, jitter)| RetryPolicy {
+            max_attempts,
+            base_delay,
+            multiplier: Multiplier::new(multiplier).unwrap(),
+            max_delay,
+            jitter,
+        },
     )
-        .prop_map(
-            |(max_attempts, base_delay, multiplier, max_delay, jitter)| RetryPolicy {
-                max_attempts,
-                base_delay,
-                multiplier: Multiplier::new(multiplier).unwrap(),
-                max_delay,
-                jitter,
-            },
-        )
 }
 
 fn schedule(policy: &RetryPolicy, attempts: std::ops::RangeInclusive<u32>) -> Vec<u64> {
@@ -44,19 +34,13 @@ fn steady(base: u64, multiplier: f64, max: Option<u64>) -> RetryPolicy {
 #[test]
 fn the_worked_table_of_the_design() {
     let policy = steady(1_000, 2.0, Some(30_000));
-    assert_eq!(
-        schedule(&policy, 1..=7),
-        [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]
-    );
+    assert_eq!(schedule(&policy, 1..=7), [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]);
 }
 
 #[test]
 fn the_worked_table_of_requirement_000() {
     // Retry 1 → wait 1 s, retry 2 → 4 s, retry 3 → 16 s, retry 4 → 64 s.
-    assert_eq!(
-        schedule(&steady(1_000, 4.0, None), 1..=4),
-        [1_000, 4_000, 16_000, 64_000]
-    );
+    assert_eq!(schedule(&steady(1_000, 4.0, None), 1..=4), [1_000, 4_000, 16_000, 64_000]);
 }
 
 #[test]
@@ -70,10 +54,7 @@ fn the_worked_table_of_requirement_001() {
 
 #[test]
 fn the_default_policy_of_requirement_001_has_three_retries() {
-    let subscription = RetryOverride {
-        max_attempts: Some(NonZeroU32::new(4)),
-        ..RetryOverride::default()
-    };
+    let subscription = RetryOverride { max_attempts: Some(NonZeroU32::new(4)), ..RetryOverride::default() };
     let policy = subscription.over(RetryPolicy::default());
     assert_eq!(policy.max_attempts.map(NonZeroU32::get), Some(4));
     assert_eq!(policy.base_delay, Millis::from_secs(1));
@@ -91,10 +72,7 @@ fn webhooks_grow_to_twelve_hours() {
 
 #[test]
 fn a_zero_base_is_an_immediate_requeue_for_ever() {
-    assert_eq!(
-        schedule(&steady(0, 1_000.0, None), u32::MAX - 2..=u32::MAX),
-        [0, 0, 0]
-    );
+    assert_eq!(schedule(&steady(0, 1_000.0, None), u32::MAX - 2..=u32::MAX), [0, 0, 0]);
 }
 
 #[test]
@@ -105,11 +83,7 @@ fn no_cap_still_ends_at_the_hard_limit() {
 #[test]
 fn a_bad_multiplier_is_refused_by_name() {
     for bad in [f64::NAN, 0.0, 0.999, -2.0, 1_000.001, f64::INFINITY] {
-        assert_eq!(
-            Multiplier::new(bad).unwrap_err().field,
-            "retry.multiplier",
-            "{bad}"
-        );
+        assert_eq!(Multiplier::new(bad).unwrap_err().field, "retry.multiplier", "{bad}");
     }
     assert_eq!(Multiplier::new(1.5).unwrap().thousandths(), 1_500);
 }
@@ -124,25 +98,16 @@ fn a_bad_jitter_is_refused_by_name() {
 
 #[test]
 fn a_delay_beyond_the_limit_is_refused_by_name() {
-    let base = RetryPolicy {
-        base_delay: Millis::new(DELAY_MAX.get() + 1),
-        ..RetryPolicy::default()
-    };
+    let base = RetryPolicy { base_delay: Millis::new(DELAY_MAX.get() + 1), ..RetryPolicy::default() };
     assert_eq!(base.check().unwrap_err().field, "retry.base_delay");
-    let max = RetryPolicy {
-        max_delay: Some(Millis::new(u64::MAX)),
-        ..RetryPolicy::default()
-    };
+    let max = RetryPolicy { max_delay: Some(Millis::new(u64::MAX)), ..RetryPolicy::default() };
     assert_eq!(max.check().unwrap_err().field, "retry.max_delay");
 }
 
 #[test]
 fn full_jitter_is_uniform() {
     // Kolmogorov–Smirnov at α = 0.001: the largest gap between the two distributions is below 1.95 / √n.
-    let policy = RetryPolicy {
-        jitter: Jitter::Full,
-        ..steady(10_000, 1.0, None)
-    };
+    let policy = RetryPolicy { jitter: Jitter::Full, ..steady(10_000, 1.0, None) };
     let n = 100_000u32;
     let mut dice = Dice::seeded(20_261_115);
     let mut drawn: Vec<u64> = (0..n).map(|_| policy.jittered(1, &mut dice).get()).collect();
@@ -156,10 +121,7 @@ fn full_jitter_is_uniform() {
 
 #[test]
 fn at_the_cap_jitter_still_spreads() {
-    let policy = RetryPolicy {
-        jitter: Jitter::Proportional(100),
-        ..steady(30_000, 2.0, Some(30_000))
-    };
+    let policy = RetryPolicy { jitter: Jitter::Proportional(100), ..steady(30_000, 2.0, Some(30_000)) };
     let mut dice = Dice::seeded(1);
     let delays: Vec<u64> = (0..1_000).map(|_| policy.jittered(9, &mut dice).get()).collect();
     assert!(delays.iter().all(|delay| (27_000..=30_000).contains(delay)));

@@ -1,0 +1,74 @@
+//! Numbers about a queue, and when something happens next.
+
+use redrive_core::message::State;
+use redrive_core::time::Millis;
+use redrive_store::{CountBy, CountRow, NextDue};
+
+use crate::world::{World, after, key, kind, source};
+
+async fn messages_are_counted_by_what_is_asked(w: &mut World) {
+    let q = w.queue("q").await;
+    w.put_many(&q, 12, |n, d| {
+        d.spec.kind = kind(["mail", "sms"][usize::from(n % 3 == 0)]);
+        d.spec.source = source(["web", "app"][n % 2]);
+        d.spec.fairness_key = key(["a", "b"][usize::from(n >= 6)]);
+        d.visible = after(if n == 11 { 1_000 } else { 0 });
+    })
+    .await;
+    let count = |by| w.store().count(w.at(), &q, by, 100);
+    let row = |state, messages| CountRow { state, kind: None, source: None, key: None, messages };
+    let plain = count(CountBy::default()).await.expect("answers");
+    assert_eq!(plain.rows, [row(State::Ready, 11), row(State::Delayed, 1)], "the most first");
+    let by_kind = count(CountBy { kind: true, ..CountBy::default() }).await.expect("answers").rows;
+    let kinds: Vec<_> = by_kind.iter().map(|row| (row.state, row.kind.clone(), row.messages)).collect();
+    assert_eq!(kinds[0], (State::Ready, Some(kind("mail")), 7));
+    assert_eq!(kinds[1], (State::Ready, Some(kind("sms")), 4));
+    assert_eq!(kinds[2], (State::Delayed, Some(kind("mail")), 1));
+    let all = CountBy { kind: true, source: true, key: true };
+    let cube = count(all).await.expect("answers").rows;
+    assert_eq!(cube.iter().map(|row| row.messages).sum::<u64>(), 12);
+    let cut = w.store().count(w.at(), &q, all, 2).await.expect("answers");
+    assert!(cut.truncated && cut.rows.len() == 2);
+}
+
+async fn the_oldest_ready_message_is_known(w: &mut World) {
+    let q = w.queue("q").await;
+    assert_eq!(w.stats(&q).await.oldest_ready, None);
+    w.put_with(&q, |d| d.visible = after(50)).await;
+    assert_eq!(w.stats(&q).await.oldest_ready, None, "a delayed message is not ready");
+    w.advance(100);
+    let since = w.now().minus(Millis::new(50));
+    w.put(&q).await;
+    assert_eq!(w.stats(&q).await.oldest_ready, Some(since), "since when it could have been leased");
+}
+
+async fn what_happens_next_is_known(w: &mut World) {
+    let (q, other) = (w.queue("q").await, w.queue("other").await);
+    let due = |w: &World| w.now();
+    let start = due(w);
+    let at = |ms| Some(start.plus(Millis::new(ms)));
+    assert_eq!(w.store().next_due(w.at(), None).await.expect("answers"), NextDue::default());
+    w.put_with(&q, |d| d.visible = after(500)).await;
+    w.put_with(&q, |d| d.visible = after(300)).await;
+    w.put_with(&other, |d| d.expires = Some(after(200))).await;
+    w.put_with(&other, |d| d.spec.lease_timeout = Some(Millis::new(100))).await;
+    let next = w.store().next_due(w.at(), Some(&q)).await.expect("answers");
+    assert_eq!(next, NextDue { ready: at(300), ..NextDue::default() });
+    for message in w.lease(&other, 2).await {
+        if message.progress.expires_at.is_some() {
+            w.release(&message).await;
+        }
+    }
+    let next = w.store().next_due(w.at(), None).await.expect("answers");
+    assert_eq!(next, NextDue { ready: at(300), overdue: at(100), lapse: at(200), resume: None });
+    assert_eq!(next.earliest(), at(100));
+    w.advance(150);
+    let next = w.store().next_due(w.at(), Some(&other)).await.expect("answers");
+    assert_eq!(next.overdue, at(100), "a time that has passed means now");
+}
+
+rules!("count";
+    messages_are_counted_by_what_is_asked,
+    the_oldest_ready_message_is_known,
+    what_happens_next_is_known,
+);

@@ -1,0 +1,103 @@
+//! Every limit is named, enforced, and answers with a clear error; what is inside it goes on.
+
+use redrive_core::limits::{BATCH_ITEMS_MAX, BODY_BYTES_DEFAULT_MAX, FILTER_VALUES_MAX, PAGE_ITEMS_MAX};
+use redrive_core::message::{Body, Uniqueness};
+use redrive_core::queue::QueueConfig;
+use redrive_store::{
+    CreateQueue, EnqueueOutcome, EnqueueRefusal, Filter, ListRequest, QueueError, Selection,
+};
+
+use crate::subject::Setup;
+use crate::world::{World, dedup, kind, source};
+
+async fn a_queue_has_so_many_types_and_sources(w: &mut World) {
+    let q = w.queue("q").await;
+    let max = Setup::default().limits.classes_per_queue;
+    w.put_many(&q, max, |n, d| {
+        d.spec.kind = kind(&format!("type {}", n / 2));
+        d.spec.source = source(&format!("source {}", n % 2));
+    })
+    .await;
+    let refused = EnqueueOutcome::Refused(EnqueueRefusal::TooManyClasses { max });
+    assert_eq!(w.try_put(&q, |d| d.spec.kind = kind("one more")).await, refused);
+    w.put_with(&q, |d| {
+        d.spec.kind = kind("type 0");
+        d.spec.source = source("source 1");
+    })
+    .await;
+    w.discard(&q, Filter { kinds: vec![kind("type 3")], ..Filter::default() }, false).await;
+    w.put_with(&q, |d| d.spec.kind = kind("one more")).await;
+}
+
+async fn a_queue_holds_so_many_dedup_keys(w: &mut World) {
+    let q = w.queue_with("q", |c| c.dedup_window = Some(redrive_core::time::Millis::new(1_000))).await;
+    let max = Setup::default().limits.dedup_keys_per_queue;
+    let first =
+        w.put_many(&q, max, |n, d| d.spec.dedup = dedup(&format!("key {n}"), Uniqueness::Window)).await;
+    let refused = EnqueueOutcome::Refused(EnqueueRefusal::TooManyDedupKeys { max });
+    assert_eq!(w.try_put(&q, |d| d.spec.dedup = dedup("new", Uniqueness::UntilDone)).await, refused);
+    w.put(&q).await;
+    let known = w.try_put(&q, |d| d.spec.dedup = dedup("key 0", Uniqueness::Window)).await;
+    assert_eq!(
+        known,
+        EnqueueOutcome::Duplicate { id: first[0] },
+        "a producer can still learn that it got in"
+    );
+    w.advance(1_000);
+    w.put_with(&q, |d| d.spec.dedup = dedup("new", Uniqueness::UntilDone)).await;
+}
+
+async fn a_store_has_so_many_queues(w: &mut World) {
+    let max = Setup::default().limits.queues;
+    for n in 0..max {
+        w.queue(&format!("q{n}")).await;
+    }
+    let name = redrive_core::queue::QueueName::new("more").expect("good");
+    let request = CreateQueue { name, config: QueueConfig::default() };
+    let error = w.store().create_queue(w.at(), request).await.expect_err("too many");
+    assert!(matches!(error, QueueError::TooManyQueues { max: limit } if limit == max), "{error}");
+}
+
+async fn a_call_asks_for_so_much(w: &mut World) {
+    let q = w.queue("q").await;
+    let id = w.put(&q).await;
+    let seed = w.seed();
+    let consumer = redrive_core::lease::ConsumerName::default();
+    let mut request = redrive_store::LeaseRequest::new(q.clone(), BATCH_ITEMS_MAX + 1, consumer, seed);
+    let error = w.store().lease(w.at(), request.clone()).await.expect_err("too many");
+    assert!(error.to_string().contains("the limit is 1000"), "{error}");
+    request.limit = 1;
+    request.filter.kinds = vec![kind("x"); FILTER_VALUES_MAX + 1];
+    let error = w.store().lease(w.at(), request).await.expect_err("too many types");
+    assert!(error.to_string().starts_with("types: "), "{error}");
+    let list = ListRequest { limit: PAGE_ITEMS_MAX + 1, ..ListRequest::new(q.clone(), Filter::default()) };
+    assert!(matches!(w.store().list(w.at(), list).await, Err(QueueError::Invalid(_))));
+    let select = Selection { limit: PAGE_ITEMS_MAX + 1, ..Selection::new(q.clone(), Filter::default()) };
+    assert!(matches!(w.store().discard(w.at(), select, true).await, Err(QueueError::Invalid(_))));
+    let ids = Filter::ids(vec![id; FILTER_VALUES_MAX + 1]);
+    let select = Selection::new(q.clone(), ids);
+    assert!(matches!(w.store().discard(w.at(), select, true).await, Err(QueueError::Invalid(_))));
+    assert_eq!(w.stats(&q).await.states.all(), 1, "nothing was done by halves");
+}
+
+async fn what_is_handed_out_at_once_is_bounded_in_bytes(w: &mut World) {
+    let q = w.queue("q").await;
+    let large = Body::new(vec![7; BODY_BYTES_DEFAULT_MAX]).expect("at the limit");
+    for _ in 0..18 {
+        w.put_with(&q, |d| d.spec.body = large.clone()).await;
+    }
+    let page = w.store().list(w.at(), ListRequest::new(q.clone(), Filter::default())).await.expect("answers");
+    assert!((1..=16).contains(&page.messages.len()) && page.next.is_some(), "a page is bounded too");
+    let first = w.lease(&q, 100).await;
+    assert_eq!(first.len(), 16, "16 MiB");
+    assert_eq!(w.lease(&q, 100).await.len(), 2, "the rest comes with the next call");
+    assert!(first.iter().all(|message| message.spec.body == large));
+}
+
+rules!("limits";
+    a_queue_has_so_many_types_and_sources,
+    a_queue_holds_so_many_dedup_keys,
+    a_store_has_so_many_queues,
+    a_call_asks_for_so_much,
+    what_is_handed_out_at_once_is_bounded_in_bytes,
+);

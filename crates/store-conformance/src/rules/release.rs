@@ -1,0 +1,59 @@
+//! release: leased → ready | delayed, with the attempt refunded.
+
+use std::num::NonZeroU32;
+
+use redrive_core::lifecycle::Verb;
+use redrive_core::message::{DeadReason, State};
+use redrive_core::time::Millis;
+use redrive_store::LeaseTarget;
+
+use crate::world::{World, claim};
+
+async fn a_released_message_is_unharmed(w: &mut World) {
+    let q = w.queue_with("q", |c| c.retry.max_attempts = Some(NonZeroU32::new(1))).await;
+    let id = w.put(&q).await;
+    for delivery in 1..=5 {
+        let message = w.lease_one(&q).await;
+        assert_eq!((message.progress.attempts, message.progress.deliveries), (1, delivery));
+        assert!(w.release(&message).await.is_applied());
+    }
+    let kept = w.get(&q, id).await.expect("there");
+    assert_eq!(
+        (kept.progress.attempts, kept.progress.deliveries),
+        (0, 5),
+        "refunded; deliveries never go down"
+    );
+    assert!(kept.history.failures.is_empty() && kept.history.last_error.is_none(), "nothing failed");
+    assert_eq!(w.stats(&q).await.totals.of(Verb::Release), 5);
+}
+
+async fn a_snooze_waits(w: &mut World) {
+    let q = w.queue("q").await;
+    let id = w.put(&q).await;
+    let message = w.lease_one(&q).await;
+    let due = w.release_with(LeaseTarget::Claim(claim(&message)), Some(700)).await.applied();
+    assert_eq!(due, Some(w.now().plus(Millis::new(700))));
+    assert_eq!(w.state(&q, id).await, Some(State::Delayed));
+    w.advance(699);
+    assert!(w.lease(&q, 1).await.is_empty());
+    w.advance(1);
+    assert_eq!(w.lease_one(&q).await.id(), id);
+}
+
+async fn endless_releases_end_where_the_queue_says_so(w: &mut World) {
+    let q = w.queue_with("q", |c| c.max_deliveries = Some(NonZeroU32::new(3))).await;
+    let id = w.put(&q).await;
+    for _ in 0..3 {
+        let message = w.lease_one(&q).await;
+        assert!(w.release(&message).await.is_applied());
+    }
+    assert!(w.lease(&q, 1).await.is_empty(), "three deliveries are allowed");
+    let dead = w.get(&q, id).await.expect("there");
+    assert_eq!(dead.progress.death().map(|death| death.reason), Some(DeadReason::MaxDeliveries));
+}
+
+rules!("release";
+    a_released_message_is_unharmed,
+    a_snooze_waits,
+    endless_releases_end_where_the_queue_says_so,
+);
