@@ -23,9 +23,9 @@ usage: cargo xtask <command>
 
   test [--only STEP[,STEP]]   fmt, clippy, tidy, tests, docs: in this order, up to the first failure
   tidy                        only the repository's own checks
-  model [--minutes N] [--seed S] [--store NAME]
-                              the model-based tests, for N minutes (10 by default);
-                              S is decimal or 0x hex and replays a run
+  model [--minutes N | --seed S] [--store NAME]
+                              random histories against the reference, for N minutes (10 by default);
+                              S is decimal or 0x hex and replays the history of one seed
   help                        this text";
 
 /// How a command that did not succeed ends; the two differ in their exit code, so that scripts can tell them apart.

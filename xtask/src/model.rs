@@ -1,6 +1,6 @@
 //! `cargo xtask model`: the model-based tests of the stores, for minutes or hours instead of a test run's seconds.
 //!
-//! The flags belong to the example that does the work and reach it as they were typed. They are checked here first,
+//! The flags belong to the test that does the work and reach it as they were typed. They are checked here first,
 //! because a typing error should not show only after a release build.
 
 use std::path::Path;
@@ -9,20 +9,21 @@ use crate::Exit;
 use crate::command::{self, cargo};
 
 const MINUTES_DEFAULT: &str = "10";
+const STORE_DEFAULT: &str = "memory";
 
 pub(crate) fn run(root: &Path, flags: &[String]) -> Result<(), Exit> {
-    let flags = checked(flags).map_err(Exit::Usage)?;
-    let mut command = cargo(
-        root,
-        &["run", "--release", "--locked", "-p", "redrive-store-memory", "--example", "model", "--"],
-    );
+    let (store, flags) = checked(flags).map_err(Exit::Usage)?;
+    let package = format!("redrive-store-{store}");
+    let mut command =
+        cargo(root, &["test", "--quiet", "--release", "--locked", "-p", &package, "--test", "model", "--"]);
     command.args(flags);
     Ok(command::run(command)?)
 }
 
-/// The same flags, with the default for minutes where it is not given.
-fn checked(flags: &[String]) -> Result<Vec<String>, String> {
+/// The store, and the flags for its model test: a seed to replay, or else a time, with its default.
+fn checked(flags: &[String]) -> Result<(String, Vec<String>), String> {
     let mut seen: Vec<&str> = Vec::new();
+    let (mut store, mut passed) = (STORE_DEFAULT.to_owned(), Vec::new());
     for pair in flags.chunks(2) {
         let [flag, value] = pair else {
             return Err(lonely(&pair[0]));
@@ -32,12 +33,19 @@ fn checked(flags: &[String]) -> Result<Vec<String>, String> {
         }
         check(flag, value)?;
         seen.push(flag);
+        if flag == "--store" {
+            store.clone_from(value);
+        } else {
+            passed.extend([flag.clone(), value.clone()]);
+        }
     }
-    let mut checked = flags.to_vec();
-    if !seen.contains(&"--minutes") {
-        checked.extend(["--minutes".to_owned(), MINUTES_DEFAULT.to_owned()]);
+    if seen.contains(&"--minutes") && seen.contains(&"--seed") {
+        return Err("--seed replays one history and takes no --minutes".to_owned());
     }
-    Ok(checked)
+    if passed.is_empty() {
+        passed = vec!["--minutes".to_owned(), MINUTES_DEFAULT.to_owned()];
+    }
+    Ok((store, passed))
 }
 
 fn lonely(flag: &str) -> String {
@@ -80,21 +88,26 @@ fn is_store(value: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn check_all(words: &[&str]) -> Result<Vec<String>, String> {
+    fn check_all(words: &[&str]) -> Result<(String, Vec<String>), String> {
         let flags: Vec<String> = words.iter().map(ToString::to_string).collect();
         checked(&flags)
     }
 
     #[test]
-    fn ten_minutes_unless_told_otherwise() {
-        assert_eq!(check_all(&[]).expect("valid"), ["--minutes", "10"]);
-        assert_eq!(check_all(&["--seed", "7"]).expect("valid"), ["--seed", "7", "--minutes", "10"]);
+    fn ten_minutes_of_the_reference_unless_told_otherwise() {
+        let (store, flags) = check_all(&[]).expect("valid");
+        assert_eq!((store.as_str(), flags), ("memory", vec!["--minutes".to_owned(), "10".to_owned()]));
     }
 
     #[test]
-    fn valid_flags_pass_untouched() {
-        let flags = ["--store", "memory", "--seed", "0xDEADbeef", "--minutes", "0.5"];
-        assert_eq!(check_all(&flags).expect("valid"), flags);
+    fn the_store_chooses_the_crate_and_the_rest_passes_untouched() {
+        let (store, flags) = check_all(&["--store", "embedded", "--seed", "0xDEADbeef"]).expect("valid");
+        assert_eq!((store.as_str(), flags), ("embedded", vec!["--seed".to_owned(), "0xDEADbeef".to_owned()]));
+    }
+
+    #[test]
+    fn a_seed_is_one_history_and_takes_no_time() {
+        assert!(check_all(&["--seed", "1", "--minutes", "2"]).is_err());
     }
 
     #[test]

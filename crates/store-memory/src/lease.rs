@@ -13,7 +13,7 @@ use redrive_store::{ExpireRequest, LaneChoice, LeaseRequest, Leased, Pick, Queue
 use crate::state::{QueueState, State};
 
 /// The place of a message among those of its lane and key.
-type Place = (Reverse<u8>, Timestamp, u64);
+pub(crate) type Place = (Reverse<u8>, Timestamp, u64);
 
 /// What one lane has to offer: for each key with work, its messages in order, of which the call may take those
 /// that pass its filter.
@@ -50,14 +50,18 @@ impl State {
         Ok(Leased { messages, swept })
     }
 
-    fn sweep_before_lease(&mut self, now: Timestamp, request: &LeaseRequest) -> Result<Swept, QueueError> {
+    pub(crate) fn sweep_before_lease(
+        &mut self,
+        now: Timestamp,
+        request: &LeaseRequest,
+    ) -> Result<Swept, QueueError> {
         let (queue, limit, seed) = (Some(request.queue.clone()), LEASE_SETTLES_MAX, request.seed);
         let expired = self.expire(now, &ExpireRequest { queue: queue.clone(), limit, error: None, seed })?;
         let lapsed = self.lapse(now, &SweepRequest { queue, limit })?;
         Ok(Swept { expired, lapsed })
     }
 
-    fn hand_out(
+    pub(crate) fn hand_out(
         &mut self,
         now: Timestamp,
         request: &LeaseRequest,
@@ -77,7 +81,7 @@ impl State {
 
 impl QueueState {
     /// Messages that may be handed out at all, by anyone.
-    fn leasable(&self, now: Timestamp) -> impl Iterator<Item = &Message> {
+    pub(crate) fn leasable(&self, now: Timestamp) -> impl Iterator<Item = &Message> {
         self.messages.values().filter(move |message| {
             lifecycle::may_lease(&message.progress, &self.terms(message), now)
                 && !self.queue.pauses.holds_key(&message.spec.fairness_key, now)
@@ -112,7 +116,7 @@ impl QueueState {
         picked
     }
 
-    fn lanes_of(&self, choice: LaneChoice) -> (bool, bool) {
+    pub(crate) fn lanes_of(&self, choice: LaneChoice) -> (bool, bool) {
         match choice {
             LaneChoice::Only(lane) => (lane == Lane::Fresh, lane == Lane::Retry),
             LaneChoice::Queue => (true, self.settings.retry_lane == RetryLane::Shared),
@@ -121,7 +125,7 @@ impl QueueState {
 
     /// How many retries may be handed out before the cap on those in flight; counted from the leases, so that
     /// it cannot leak.
-    fn retries_left(&self) -> u64 {
+    pub(crate) fn retries_left(&self) -> u64 {
         match self.settings.max_retries_in_flight {
             Some(max) => u64::from(max.get()).saturating_sub(self.retries_in_flight()),
             None => u64::MAX,
@@ -182,7 +186,7 @@ impl QueueState {
     }
 }
 
-fn place(message: &Message) -> Place {
+pub(crate) fn place(message: &Message) -> Place {
     let progress = &message.progress;
     (Reverse(progress.priority.get()), progress.visible_at, progress.sequence)
 }

@@ -16,6 +16,7 @@ mod discard;
 mod enqueue;
 mod expire;
 mod extend;
+mod follow;
 mod lapse;
 mod lease;
 mod list;

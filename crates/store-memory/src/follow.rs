@@ -1,0 +1,93 @@
+//! How the reference follows another store's choice, where the design leaves one.
+//!
+//! Whose turn it is, is what an instance keeps for itself, so two right stores may hand out different messages
+//! to the same call. The model tests therefore ask the other store first, and then ask the reference whether
+//! that was lawful, and to do the same. Who may be chosen at all, and in which order within a lane and a key, is
+//! no choice, and is checked here by other means than those of [`lease`](crate::lease).
+
+use redrive_core::message::{Lane, Message, MessageId};
+use redrive_core::time::Timestamp;
+use redrive_store::{LeaseRequest, Leased, Now, Pick, QueueError};
+
+use crate::MemoryStore;
+use crate::lease::place;
+use crate::state::QueueState;
+
+impl MemoryStore {
+    /// Leases exactly `picked`, in that order, or says why that would break a rule.
+    pub fn follow_lease(
+        &self,
+        now: Now,
+        request: &LeaseRequest,
+        picked: &[MessageId],
+    ) -> Result<Result<Leased, QueueError>, String> {
+        self.with(|state| {
+            let now = match state.clock(now) {
+                Ok(now) => now,
+                Err(error) => return Ok(Err(error.into())),
+            };
+            let swept = match state.sweep_before_lease(now, request) {
+                Ok(swept) => swept,
+                Err(error) => return Ok(Err(error)),
+            };
+            let mut messages = Vec::new();
+            for id in picked {
+                let queue = state.queue(&request.queue).map_err(|error| error.to_string())?;
+                queue.lawful(now, request, *id)?;
+                let leased = state.hand_out(now, request, *id).map_err(|error| error.to_string())?;
+                messages.extend(leased);
+            }
+            let queue = state.queue(&request.queue).map_err(|error| error.to_string())?;
+            queue.nothing_left(now, request, picked.len())?;
+            Ok(Ok(Leased { messages, swept }))
+        })
+    }
+}
+
+impl QueueState {
+    /// Messages that this call may take.
+    fn allowed(&self, now: Timestamp, request: &LeaseRequest) -> impl Iterator<Item = &Message> {
+        let (fresh, retry) = self.lanes_of(request.lane);
+        let retry = retry && self.retries_left() > 0;
+        let probe = matches!(request.pick, Pick::Probe { .. });
+        let paused = self.queue.pauses.holds_queue(now);
+        self.leasable(now).filter(move |message| {
+            let lane = if message.progress.lane() == Lane::Fresh { fresh } else { retry };
+            !paused && (probe || lane) && request.filter.takes(&message.spec.kind, &message.spec.source)
+        })
+    }
+
+    fn lawful(&self, now: Timestamp, request: &LeaseRequest, id: MessageId) -> Result<(), String> {
+        let picked = self.allowed(now, request).find(|message| message.id() == id);
+        let picked = picked.ok_or_else(|| format!("{id} was handed out, and may not be"))?;
+        let ahead = self.allowed(now, request).find(|other| match request.pick {
+            Pick::Fair => {
+                other.progress.lane() == picked.progress.lane()
+                    && other.spec.fairness_key == picked.spec.fairness_key
+                    && place(other) < place(picked)
+            }
+            Pick::Probe { avoid } => {
+                let rank = |message: &Message| {
+                    (Some(message.id()) == avoid, message.progress.attempts, place(message))
+                };
+                rank(other) < rank(picked)
+            }
+        });
+        match ahead {
+            Some(ahead) => Err(format!("{id} was handed out before {}", ahead.id())),
+            None => Ok(()),
+        }
+    }
+
+    fn nothing_left(&self, now: Timestamp, request: &LeaseRequest, picked: usize) -> Result<(), String> {
+        let limit =
+            if matches!(request.pick, Pick::Probe { .. }) { request.limit.min(1) } else { request.limit };
+        match self.allowed(now, request).next() {
+            Some(left) if picked < limit => {
+                Err(format!("{} was left, though {limit} were asked for", left.id()))
+            }
+            _ if picked > limit => Err(format!("{picked} were handed out, though {limit} were asked for")),
+            _ => Ok(()),
+        }
+    }
+}
