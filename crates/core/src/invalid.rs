@@ -1,5 +1,7 @@
 //! The one error for a value from outside that breaks a rule: it names the field, the rule and the limit.
 
+use std::fmt::Display;
+
 use thiserror::Error;
 
 /// A value was refused; nothing was changed.
@@ -61,8 +63,8 @@ impl Invalid {
     }
 
     /// `field` lies outside `min..=max`.
-    pub fn out_of_range(field: &'static str, min: impl ToString, max: impl ToString) -> Self {
-        Self::new(field, Problem::OutOfRange { min: min.to_string(), max: max.to_string() })
+    pub fn out_of_range(field: &'static str, min: impl Display, max: impl Display) -> Self {
+        Self::new(field, Problem::OutOfRange { min: format!("{min}"), max: format!("{max}") })
     }
 
     /// Refuses `actual` items of `unit` where at most `max` are allowed.

@@ -358,6 +358,7 @@ pub(crate) fn priority(level: u8) -> Priority {
     Priority::new(level).expect("a good priority")
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "what a draft takes is an option")]
 pub(crate) fn dedup(text: &str, unique: Uniqueness) -> Option<Dedup> {
     Some(Dedup { key: DedupKey::new(text).expect("a good key"), unique })
 }

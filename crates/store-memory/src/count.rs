@@ -1,5 +1,6 @@
 //! Numbers about a queue.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use redrive_core::message::{ErrorText, Phase, State as MessageState};
@@ -31,7 +32,7 @@ impl State {
         }
         let mut rows: Vec<CountRow> =
             counts.into_iter().map(|(row, messages)| CountRow { messages, ..row }).collect();
-        rows.sort_by(|a, b| b.messages.cmp(&a.messages));
+        rows.sort_by_key(|row| Reverse(row.messages));
         let truncated = rows.len() > limit;
         rows.truncate(limit);
         Ok(Counts { rows, truncated })
@@ -84,7 +85,7 @@ impl State {
             }
         }
         let mut groups: Vec<FailureGroup> = groups.into_values().collect();
-        groups.sort_by(|a, b| b.messages.cmp(&a.messages));
+        groups.sort_by_key(|group| Reverse(group.messages));
         groups.truncate(limit);
         Ok(groups)
     }

@@ -146,9 +146,9 @@ impl QueueState {
         for message in ready {
             let key = &message.spec.fairness_key;
             offer.active.push((message.progress.visible_at, message.progress.sequence, key.clone()));
-            let line = offer.keys.entry(key.clone()).or_default();
+            let waiting = offer.keys.entry(key.clone()).or_default();
             if request.filter.takes(&message.spec.kind, &message.spec.source) {
-                line.push_back((place(message), message.id()));
+                waiting.push_back((place(message), message.id()));
             }
         }
         offer.active.sort_unstable();
@@ -163,7 +163,7 @@ impl QueueState {
         let weights = &self.settings.weights;
         let key = ring.pick(|key| match offer.keys.get(key) {
             None => Standing::Leaves,
-            Some(line) if line.is_empty() => Standing::Passes,
+            Some(waiting) if waiting.is_empty() => Standing::Passes,
             Some(_) => Standing::Serves(weights.of(key)),
         })?;
         let (_, id) = offer.keys.get_mut(&key)?.pop_front()?;

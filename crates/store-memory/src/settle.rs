@@ -39,10 +39,10 @@ impl State {
     }
 
     pub(crate) fn ack(&mut self, now: Timestamp, batch: Batch<AckItem>) -> Vec<Settled<Acked>> {
-        self.settle(batch, |state, item| state.ack_one(now, item.claim))
+        self.settle(batch, |state, item| state.ack_one(now, &item.claim))
     }
 
-    fn ack_one(&mut self, now: Timestamp, claim: Claim) -> Settled<Acked> {
+    fn ack_one(&mut self, now: Timestamp, claim: &Claim) -> Settled<Acked> {
         if let Err(refused) = self.held(&LeaseTarget::Claim(claim.clone())) {
             return refused.into();
         }

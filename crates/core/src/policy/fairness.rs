@@ -207,9 +207,8 @@ mod tests {
             let mut ring = ring_of(weights.len());
             let order: Vec<usize> = ring.keys().copied().filter(|key| !allowed[*key]).collect();
             for _ in 0..picks {
-                let served = ring.pick(|key| match allowed[*key] {
-                    true => Standing::Serves(Weight(weights[*key])),
-                    false => Standing::Passes,
+                let served = ring.pick(|key| {
+                    if allowed[*key] { Standing::Serves(Weight(weights[*key])) } else { Standing::Passes }
                 });
                 prop_assert_eq!(served.is_some(), (0..weights.len()).any(|key| allowed[key]));
                 prop_assert!(served.is_none_or(|key| allowed[key]));
@@ -225,9 +224,8 @@ mod tests {
             let last = weights.len() - 1;
             let round: u32 = weights[..last].iter().sum();
             let served: Vec<usize> = (0..round * rounds)
-                .filter_map(|_| ring.pick(|key| match *key == last {
-                    true => Standing::Passes,
-                    false => Standing::Serves(Weight(weights[*key])),
+                .filter_map(|_| ring.pick(|key| {
+                    if *key == last { Standing::Passes } else { Standing::Serves(Weight(weights[*key])) }
                 }))
                 .collect();
             for (key, got) in count(&served) {

@@ -114,9 +114,10 @@ mod tests {
             for window in [1, 5, 100, 1_000] {
                 let start = from.index(contested.len());
                 let window = &contested[start..(start + window).min(contested.len())];
-                let retries = window.iter().filter(|(lane, _)| *lane == Lane::Retry).count() as f64;
-                let due = window.len() as f64 * f64::from(share.millionths()) / 1e6;
-                prop_assert!((retries - due).abs() < 1.0 + 1e-9, "{retries} of {}, due {due}", window.len());
+                let retries = window.iter().filter(|(lane, _)| *lane == Lane::Retry).count() as u64;
+                let due_millionths = window.len() as u64 * u64::from(share.millionths());
+                let off = (retries * 1_000_000).abs_diff(due_millionths);
+                prop_assert!(off <= 1_000_000, "{retries} of {}, {due_millionths} millionths due", window.len());
             }
         }
 

@@ -29,13 +29,11 @@ pub fn main(subject: &dyn Subject, steps: usize) -> ExitCode {
         }
         return ExitCode::SUCCESS;
     }
-    match plan(&arguments, steps) {
-        Some(plan) => report(&run(subject, plan)),
-        None => {
-            eprintln!("{USAGE}");
-            ExitCode::from(2)
-        }
-    }
+    let Some(plan) = plan(&arguments, steps) else {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    report(&run(subject, plan))
 }
 
 fn plan(arguments: &[String], steps: usize) -> Option<Plan> {

@@ -9,6 +9,7 @@
 mod cli;
 mod compare;
 mod ledger;
+mod operate;
 mod pair;
 mod step;
 
@@ -86,8 +87,7 @@ impl Tally {
 pub fn replay(subject: &dyn Subject, seed: u64) -> Result<Tally, Box<Counterexample>> {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
-    let config =
-        Config { cases: 1, failure_persistence: None, max_shrink_iters: 4_096, ..Config::default() };
+    let config = Config { cases: 1, failure_persistence: None, max_shrink_iters: 4_096, ..Config::default() };
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
     let mut runner = TestRunner::new_with_rng(config, rng);
     let tally = RefCell::new(Tally::default());

@@ -25,7 +25,7 @@ pub(super) enum Step {
     /// An operator configures a queue.
     Configure { queue: u8, config: Setting },
     /// An operator pauses or resumes a queue, or one key of it.
-    Pause { queue: u8, key: Option<u8>, pause: Option<Option<u64>> },
+    Pause { queue: u8, key: Option<u8>, pause: Pausing },
     /// A queue is created, if it is not there.
     Create(u8),
     /// A queue is deleted.
@@ -59,7 +59,14 @@ pub(super) struct Ask {
     pub(super) lane: Option<bool>,
     pub(super) kind: Option<u8>,
     pub(super) time: Option<u64>,
-    pub(super) probe: Option<Option<Index>>,
+    pub(super) pick: Picking,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Picking {
+    Fair,
+    Probe,
+    ProbeOtherThan(Index),
 }
 
 #[derive(Debug, Clone)]
@@ -95,6 +102,13 @@ pub(super) enum Select {
     Message(Index),
     Attempts(u32),
     Error(u8),
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Pausing {
+    UntilResumed,
+    For(u64),
+    Over,
 }
 
 #[derive(Debug, Clone)]
@@ -164,17 +178,9 @@ fn ask() -> impl Strategy<Value = Ask> {
         proptest::option::weighted(rare, any::<bool>()),
         proptest::option::weighted(rare, 0..3u8),
         proptest::option::weighted(rare, 1..90_000u64),
-        proptest::option::weighted(rare, proptest::option::of(any::<Index>())),
+        prop_oneof![6 => Just(Picking::Fair), 1 => Just(Picking::Probe), 1 => any::<Index>().prop_map(Picking::ProbeOtherThan)],
     )
-        .prop_map(|(queue, limit, consumer, lane, kind, time, probe)| Ask {
-            queue,
-            limit,
-            consumer,
-            lane,
-            kind,
-            time,
-            probe,
-        })
+        .prop_map(|(queue, limit, consumer, lane, kind, time, pick)| Ask { queue, limit, consumer, lane, kind, time, pick })
 }
 
 fn act() -> impl Strategy<Value = Act> {
@@ -248,6 +254,10 @@ fn setting() -> impl Strategy<Value = Setting> {
     })
 }
 
+fn pausing() -> impl Strategy<Value = Pausing> {
+    prop_oneof![Just(Pausing::UntilResumed), span().prop_map(Pausing::For), Just(Pausing::Over)]
+}
+
 fn expected() -> impl Strategy<Value = Expected> {
     prop_oneof![
         Just(Expected::Anything),
@@ -276,7 +286,7 @@ pub(super) fn steps() -> BoxedStrategy<Step> {
         5 => (bulk(), 0..QUEUES, select(), 0..5usize, rarely())
             .prop_map(|(bulk, queue, pick, limit, dry_run)| Step::Bulk { bulk, queue, pick, limit, dry_run }),
         3 => (0..QUEUES, setting()).prop_map(|(queue, config)| Step::Configure { queue, config }),
-        1 => (0..QUEUES, proptest::option::of(0..3u8), proptest::option::of(proptest::option::of(span())))
+        1 => (0..QUEUES, proptest::option::of(0..3u8), pausing())
             .prop_map(|(queue, key, pause)| Step::Pause { queue, key, pause }),
         1 => (0..QUEUES).prop_map(Step::Create),
         1 => (0..QUEUES, rarely()).prop_map(|(queue, force)| Step::Delete { queue, force }),

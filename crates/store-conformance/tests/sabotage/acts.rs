@@ -469,7 +469,9 @@ macro_rules! enqueued {
                 let change: fn(&mut Draft) = $change;
                 let all_or_nothing = batch.is_all_or_nothing();
                 let mut items = batch.into_items();
-                items.iter_mut().for_each(|item| change(&mut item.draft));
+                for item in &mut items {
+                    change(&mut item.draft);
+                }
                 store.enqueue(now, rebuilt(all_or_nothing, items)).await
             }
         }
