@@ -72,6 +72,11 @@ impl Claim {
 #[error("receipt: not a receipt of this store")]
 pub struct InvalidReceipt;
 
+impl InvalidReceipt {
+    /// The stable word for it in APIs, metrics and logs.
+    pub const CODE: &'static str = "INVALID_RECEIPT";
+}
+
 /// The key under which a store's receipts are made. Write-only: it prints as nothing.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ReceiptKey([u8; 32]);

@@ -33,6 +33,16 @@ impl<T> Settled<T> {
         }
     }
 
+    /// The stable word for why it was not applied, in APIs, metrics and logs.
+    pub fn code(&self) -> Option<&'static str> {
+        match self {
+            Self::Applied(_) => None,
+            Self::LeaseLost => Some("LEASE_LOST"),
+            Self::NotFound => Some("NOT_FOUND"),
+            Self::Aborted => Some("ABORTED"),
+        }
+    }
+
     /// Whether it was applied.
     pub fn is_applied(&self) -> bool {
         matches!(self, Self::Applied(_))

@@ -12,9 +12,12 @@ const SOURCES: &str = "crates/core/src";
 const CRATES: [&str; 6] = ["bytes", "data-encoding", "hmac", "sha2", "thiserror", "uuid"];
 
 /// What its sources may not mention, and what to do instead.
-const IMPURE: [(&[&str], &str); 7] = [
+const IMPURE: [(&[&str], &str); 10] = [
     (&["std", "fs"], "the core does no I/O: that is a store's work"),
-    (&["std", "net"], "the core does no I/O: that is the server's work"),
+    (&["net", "TcpStream"], "the core does no I/O: that is the server's work"),
+    (&["net", "TcpListener"], "the core does no I/O: that is the server's work"),
+    (&["net", "UdpSocket"], "the core does no I/O: that is the server's work"),
+    (&["net", "ToSocketAddrs"], "the core looks up no names: that is the server's work"),
     (&["std", "thread"], "the core starts no threads"),
     (&["std", "env"], "the core has no environment: settings are arguments"),
     (&["async"], "the core is not async: it only computes"),
@@ -87,7 +90,7 @@ mod tests {
         );
         for text in [
             "use std::fs;",
-            "use std::{fmt, net::IpAddr};",
+            "use std::{fmt, net::TcpStream};",
             "std::thread::spawn(f);",
             "let home = std::env::var(name);",
             "async fn f() {}",

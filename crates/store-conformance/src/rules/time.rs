@@ -1,8 +1,9 @@
 //! Time: nothing early, nothing lost, whatever the clock does.
 
+use redrive_core::lease::ConsumerName;
 use redrive_core::message::State;
 use redrive_core::time::{Millis, Timestamp};
-use redrive_store::Settled;
+use redrive_store::{LeaseRequest, Now, QueueError, Settled, StoreError};
 
 use crate::world::{World, after};
 
@@ -103,7 +104,20 @@ async fn the_end_of_time_is_no_end(w: &mut World) {
     assert_eq!(w.stats(&q).await.states.of(State::Ready), 1);
 }
 
+async fn a_store_without_a_clock_says_so(w: &mut World) {
+    let q = w.queue("q").await;
+    let request = || LeaseRequest::new(q.clone(), 1, ConsumerName::default(), 0);
+    let answer = w.store().lease(Now::Store, request()).await;
+    if w.store().capabilities().store_clock {
+        assert!(answer.is_ok(), "{answer:?}");
+    } else {
+        let unsupported = matches!(answer, Err(QueueError::Store(StoreError::Unsupported { .. })));
+        assert!(unsupported, "{answer:?}");
+    }
+}
+
 rules!("time";
+    a_store_without_a_clock_says_so,
     a_retry_is_not_one_millisecond_early,
     a_clock_that_is_set_back_expires_nothing_and_loses_nothing,
     time_never_runs_back,
