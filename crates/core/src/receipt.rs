@@ -11,7 +11,6 @@
 //! | 4 | attempts, big-endian |
 //! | 4 | deliveries that count against the cap, big-endian |
 //! | 4 | the message's own `max_attempts`, big-endian; 0 for none |
-//! | 8 | `expires_at`, big-endian; all ones for none |
 //! | 1–80 | queue name |
 //! | 16 | HMAC-SHA-256 over all of the above, its first half |
 
@@ -27,11 +26,9 @@ use crate::lease::LeaseId;
 use crate::limits::RECEIPT_CHARS_MAX;
 use crate::message::{Message, MessageId};
 use crate::queue::QueueName;
-use crate::time::Timestamp;
 
 const VERSION: u8 = 1;
 const MAC_BYTES: usize = 16;
-const NEVER: u64 = u64::MAX;
 
 /// What a receipt says, once its MAC was found right: which lease of which message, and what the judge needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,8 +45,6 @@ pub struct Claim {
     pub deliveries: u32,
     /// The message's own cap, which beats the queue's.
     pub max_attempts: Option<NonZeroU32>,
-    /// When the message is too old to be of use.
-    pub expires_at: Option<Timestamp>,
 }
 
 impl Claim {
@@ -62,7 +57,6 @@ impl Claim {
             attempts: message.progress.attempts,
             deliveries: message.progress.deliveries_counted(),
             max_attempts: message.spec.max_attempts,
-            expires_at: message.progress.expires_at,
         })
     }
 }
@@ -101,7 +95,6 @@ impl ReceiptKey {
         bytes.extend_from_slice(&claim.attempts.to_be_bytes());
         bytes.extend_from_slice(&claim.deliveries.to_be_bytes());
         bytes.extend_from_slice(&claim.max_attempts.map_or(0, NonZeroU32::get).to_be_bytes());
-        bytes.extend_from_slice(&claim.expires_at.map_or(NEVER, Timestamp::as_millis).to_be_bytes());
         bytes.extend_from_slice(claim.queue.as_str().as_bytes());
         let tag = self.mac(&bytes).finalize().into_bytes();
         bytes.extend(tag.iter().take(MAC_BYTES));
@@ -142,8 +135,6 @@ fn parse(bytes: &[u8]) -> Option<Claim> {
     let (attempts, rest) = rest.split_first_chunk()?;
     let (deliveries, rest) = rest.split_first_chunk()?;
     let (max_attempts, rest) = rest.split_first_chunk()?;
-    let (expires_at, rest) = rest.split_first_chunk()?;
-    let expires_at = Some(u64::from_be_bytes(*expires_at)).filter(|ms| *ms != NEVER);
     Some(Claim {
         queue: QueueName::new(str::from_utf8(rest).ok()?).ok()?,
         message: MessageId::from_bytes(*message),
@@ -151,7 +142,6 @@ fn parse(bytes: &[u8]) -> Option<Claim> {
         attempts: u32::from_be_bytes(*attempts),
         deliveries: u32::from_be_bytes(*deliveries),
         max_attempts: NonZeroU32::new(u32::from_be_bytes(*max_attempts)),
-        expires_at: expires_at.map(Timestamp::from_millis),
     })
 }
 
@@ -167,7 +157,7 @@ mod tests {
     prop_compose! {
         fn claims()(
             queue in "[A-Za-z0-9._-]{1,80}", message: [u8; 16], lease: u64, attempts: u32, deliveries: u32,
-            max_attempts: u32, expires_at in proptest::option::of(0..=Timestamp::MAX.as_millis()),
+            max_attempts: u32,
         ) -> Claim {
             Claim {
                 queue: QueueName::new(queue).unwrap(),
@@ -176,8 +166,7 @@ mod tests {
                 attempts,
                 deliveries,
                 max_attempts: NonZeroU32::new(max_attempts),
-                expires_at: expires_at.map(Timestamp::from_millis),
-            }
+                    }
         }
     }
 
@@ -222,7 +211,6 @@ mod tests {
             attempts: 1,
             deliveries: 1,
             max_attempts: None,
-            expires_at: None,
         };
         assert!(KEY.seal(&claim).len() <= RECEIPT_CHARS_MAX);
     }
@@ -236,10 +224,8 @@ mod tests {
             attempts: 2,
             deliveries: 5,
             max_attempts: NonZeroU32::new(6),
-            expires_at: Some(Timestamp::from_millis(7)),
         };
-        let receipt =
-            "AQEBAQEBAQEBAQEBAQEBAQEAAwAAAAAABAAAAAIAAAAFAAAABgAAAAAAAAAHb3JkZXJzpNe2xEUInlH89ki8-NUOSQ";
+        let receipt = "AQEBAQEBAQEBAQEBAQEBAQEAAwAAAAAABAAAAAIAAAAFAAAABm9yZGVyc589OdCRSRn5MB6xo8Nd6Vc";
         assert_eq!(KEY.seal(&claim), receipt);
     }
 

@@ -18,12 +18,15 @@ pub struct Setup {
     pub defaults: QueueSettings,
     /// What a queue may hold: little, so that the suite can reach every limit.
     pub limits: Limits,
+    /// The first epoch of lease ids: so large that a lease id is neither exact as a double nor positive as a
+    /// signed number, and a store that keeps it as one is found out.
+    pub first_epoch: u16,
 }
 
 impl Default for Setup {
     fn default() -> Self {
         let limits = Limits { classes_per_queue: 20, dedup_keys_per_queue: 30, queues: 40 };
-        Self { defaults: QueueSettings::default(), limits }
+        Self { defaults: QueueSettings::default(), limits, first_epoch: 40_000 }
     }
 }
 
@@ -70,7 +73,12 @@ impl Subject for Memory {
 /// An empty reference store.
 pub(crate) fn reference(setup: &Setup) -> MemoryStore {
     let options = Options::new(ReceiptKey::new([42; 32]));
-    MemoryStore::new(Options { defaults: setup.defaults.clone(), limits: setup.limits, ..options })
+    MemoryStore::new(Options {
+        defaults: setup.defaults.clone(),
+        limits: setup.limits,
+        first_epoch: setup.first_epoch,
+        ..options
+    })
 }
 
 struct OpenMemory(Arc<MemoryStore>);

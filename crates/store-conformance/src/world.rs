@@ -15,8 +15,8 @@ use redrive_core::receipt::Claim;
 use redrive_core::time::{Millis, Timestamp};
 use redrive_store::{
     AckItem, Acked, Batch, Bulk, BuryItem, CreateQueue, EnqueueItem, EnqueueOutcome, ExpireRequest,
-    ExtendItem, Filter, Judged, LeaseRequest, LeaseTarget, Leased, NackItem, Now, QueueStats, ReleaseItem,
-    Selection, Settled, Store, SweepRequest, UpdateQueue,
+    ExtendItem, Filter, Judged, LeaseRequest, LeaseTarget, Leased, NackItem, Now, Pick, QueueStats,
+    ReleaseItem, Released, Selection, Settled, Store, SweepRequest, UpdateQueue,
 };
 
 use crate::check;
@@ -167,6 +167,7 @@ impl World {
 
     // Lease and settle.
 
+    /// Leases up to `limit` messages, in as many calls as the store wants for that.
     pub(crate) async fn lease_with(
         &mut self,
         queue: &QueueName,
@@ -177,7 +178,16 @@ impl World {
         let consumer = ConsumerName::new("consumer").expect("a good name");
         let mut request = LeaseRequest::new(queue.clone(), limit, consumer, seed);
         set(&mut request);
-        self.store().lease(self.at(), request).await.expect("the store answers")
+        let mut all = self.store().lease(self.at(), request.clone()).await.expect("the store answers");
+        while all.more && request.pick == Pick::Fair && all.messages.len() < limit {
+            request.limit = limit - all.messages.len();
+            let next = self.store().lease(self.at(), request.clone()).await.expect("the store answers");
+            all.messages.extend(next.messages);
+            all.swept.expired.extend(next.swept.expired);
+            all.swept.lapsed.extend(next.swept.lapsed);
+            all.more = next.more;
+        }
+        all
     }
 
     pub(crate) async fn lease(&mut self, queue: &QueueName, limit: usize) -> Vec<Message> {
@@ -234,12 +244,12 @@ impl World {
         &mut self,
         target: LeaseTarget,
         delay: Option<u64>,
-    ) -> Settled<Timestamp> {
+    ) -> Settled<Released> {
         let batch = Batch::one(ReleaseItem { target, delay: delay.map(Millis::new) }).expect("one item");
         only(self.store().release(self.at(), batch).await.expect("the store answers"))
     }
 
-    pub(crate) async fn release(&mut self, message: &Message) -> Settled<Timestamp> {
+    pub(crate) async fn release(&mut self, message: &Message) -> Settled<Released> {
         self.release_with(LeaseTarget::Claim(claim(message)), None).await
     }
 

@@ -14,12 +14,13 @@ use crate::lease::place;
 use crate::state::QueueState;
 
 impl MemoryStore {
-    /// Leases exactly `picked`, in that order, or says why that would break a rule.
+    /// Leases exactly `picked`, in that order, or says why that would break a rule. `more` is what the other store
+    /// said about what is left.
     pub fn follow_lease(
         &self,
         now: Now,
         request: &LeaseRequest,
-        picked: &[MessageId],
+        (picked, more): (&[MessageId], bool),
     ) -> Result<Result<Leased, QueueError>, String> {
         self.with(|state| {
             let now = match state.clock(now) {
@@ -38,15 +39,21 @@ impl MemoryStore {
                 messages.extend(leased);
             }
             let queue = state.queue(&request.queue).map_err(|error| error.to_string())?;
-            queue.nothing_left(now, request, picked.len())?;
-            Ok(Ok(Leased { messages, swept }))
+            let left = queue.allowed(now, request).next().map(Message::id);
+            let limit =
+                if matches!(request.pick, Pick::Probe { .. }) { 1.min(request.limit) } else { request.limit };
+            match left {
+                _ if picked.len() > limit => Err(format!("{} came, {limit} were asked for", picked.len())),
+                Some(left) if !more => Err(format!("{left} was left, though the call said that nothing is")),
+                _ => Ok(Ok(Leased { messages, more, swept })),
+            }
         })
     }
 }
 
 impl QueueState {
     /// Messages that this call may take.
-    fn allowed(&self, now: Timestamp, request: &LeaseRequest) -> impl Iterator<Item = &Message> {
+    pub(crate) fn allowed(&self, now: Timestamp, request: &LeaseRequest) -> impl Iterator<Item = &Message> {
         let (fresh, retry) = self.lanes_of(request.lane);
         let retry = retry && self.retries_left() > 0;
         let probe = matches!(request.pick, Pick::Probe { .. });
@@ -67,27 +74,13 @@ impl QueueState {
                     && place(other) < place(picked)
             }
             Pick::Probe { avoid } => {
-                let rank = |message: &Message| {
-                    (Some(message.id()) == avoid, message.progress.attempts, place(message))
-                };
+                let rank = |message: &Message| (Some(message.id()) == avoid, message.progress.attempts);
                 rank(other) < rank(picked)
             }
         });
         match ahead {
             Some(ahead) => Err(format!("{id} was handed out before {}", ahead.id())),
             None => Ok(()),
-        }
-    }
-
-    fn nothing_left(&self, now: Timestamp, request: &LeaseRequest, picked: usize) -> Result<(), String> {
-        let limit =
-            if matches!(request.pick, Pick::Probe { .. }) { request.limit.min(1) } else { request.limit };
-        match self.allowed(now, request).next() {
-            Some(left) if picked < limit => {
-                Err(format!("{} was left, though {limit} were asked for", left.id()))
-            }
-            _ if picked > limit => Err(format!("{picked} were handed out, though {limit} were asked for")),
-            _ => Ok(()),
         }
     }
 }

@@ -15,24 +15,25 @@ impl State {
         now: Timestamp,
         request: &SweepRequest,
     ) -> Result<Vec<Judged>, QueueError> {
-        let mut lapsing: Vec<(MessageId, QueueName, DeadReason)> = Vec::new();
+        let mut lapsing: Vec<(Timestamp, MessageId, QueueName, DeadReason)> = Vec::new();
         for name in self.queues_of(request.queue.as_ref())? {
             let queue = self.queue(&name)?;
             for message in queue.messages.values() {
                 if let Some(reason) = lifecycle::lapse_reason(&message.progress, &queue.terms(message), now) {
-                    lapsing.push((message.id(), name.clone(), reason));
+                    let too_old = message.progress.expires_at.filter(|_| reason == DeadReason::ExpiredTtl);
+                    lapsing.push((too_old.unwrap_or(Timestamp::MAX), message.id(), name.clone(), reason));
                 }
             }
         }
         lapsing.sort_unstable();
         let mut judged = Vec::new();
-        for (id, name, reason) in lapsing.into_iter().take(request.limit) {
+        for (_, id, name, reason) in lapsing.into_iter().take(request.limit) {
             judged.extend(self.lapse_one(now, &name, id, reason));
         }
         Ok(judged)
     }
 
-    fn lapse_one(
+    pub(crate) fn lapse_one(
         &mut self,
         now: Timestamp,
         name: &QueueName,

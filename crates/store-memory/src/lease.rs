@@ -47,7 +47,8 @@ impl State {
         for id in picked {
             messages.extend(self.hand_out(now, request, id)?);
         }
-        Ok(Leased { messages, swept })
+        let more = self.queue(&request.queue)?.allowed(now, request).next().is_some();
+        Ok(Leased { messages, more, swept })
     }
 
     pub(crate) fn sweep_before_lease(

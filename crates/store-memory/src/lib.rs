@@ -45,8 +45,8 @@ use redrive_store::{
     AckItem, Acked, Batch, Bulk, BuryItem, Capabilities, CountBy, Counts, CreateQueue, DeleteQueue,
     EnqueueItem, EnqueueOutcome, Entry, EntryKey, EntryKind, EntryName, ExpireRequest, ExtendItem,
     FailureGroup, Judged, LeaseRequest, Leased, ListRequest, LogName, LogRecord, NackItem, NextDue, Now,
-    Page, PauseQueue, QueueError, QueueStats, ReleaseItem, Selection, Settled, Store, StoreError, Survives,
-    SweepRequest, UpdateQueue, WriteOutcome, Writes,
+    Page, PauseQueue, QueueError, QueueStats, ReleaseItem, Released, Selection, Settled, Store, StoreError,
+    Survives, SweepRequest, UpdateQueue, WriteOutcome, Writes,
 };
 
 use crate::state::State;
@@ -60,6 +60,8 @@ pub struct Options {
     pub limits: Limits,
     /// The key of its receipts.
     pub receipt_key: ReceiptKey,
+    /// The first epoch of its lease ids; each [`MemoryStore::reopen`] takes the next.
+    pub first_epoch: u16,
     /// What a lease that ran out between [`MemoryStore::reopen`] and the last call before it is granted.
     pub restart_grace: Millis,
 }
@@ -71,6 +73,7 @@ impl Options {
             defaults: QueueSettings::default(),
             limits: Limits::default(),
             receipt_key,
+            first_epoch: 1,
             restart_grace: Millis::from_secs(5),
         }
     }
@@ -186,7 +189,7 @@ impl Store for MemoryStore {
         &self,
         now: Now,
         batch: Batch<ReleaseItem>,
-    ) -> Result<Vec<Settled<Timestamp>>, StoreError> {
+    ) -> Result<Vec<Settled<Released>>, StoreError> {
         self.at(now, |state, now| Ok(state.release(now, batch)))
     }
 

@@ -14,6 +14,7 @@ impl State {
         selection: &Selection,
         change: Reschedule,
     ) -> Result<Bulk, QueueError> {
+        change.check()?;
         let waits = |message: &redrive_core::message::Message| message.progress.phase == Phase::Waiting;
         self.bulk(now, selection, waits, |state, id| {
             let sequence = state.next_sequence();

@@ -60,9 +60,9 @@ impl Turns {
 impl State {
     pub(crate) fn new(options: Options) -> Self {
         Self {
+            epoch: options.first_epoch,
             options,
             floor: Timestamp::EPOCH,
-            epoch: 1,
             leases: 0,
             sequence: 0,
             version: 0,

@@ -3,10 +3,17 @@
 use redrive_core::invalid::Invalid;
 use redrive_core::limits::{BATCH_BYTES_MAX, BATCH_ITEMS_MAX};
 
-/// What an item of a batch weighs: the bytes of bodies, headers and checkpoints that it carries.
-pub trait Load {
-    /// Its weight in bytes.
-    fn load(&self) -> usize;
+/// What an item of a batch must be.
+pub trait Item {
+    /// What it weighs: the bytes of bodies, headers, checkpoints and errors that it carries.
+    fn load(&self) -> usize {
+        0
+    }
+
+    /// Refuses what is over a limit, naming the field.
+    fn check(&self) -> Result<(), Invalid> {
+        Ok(())
+    }
 }
 
 /// Transitions that travel together. They are applied in order, each with an outcome of its own.
@@ -16,11 +23,12 @@ pub struct Batch<T> {
     all_or_nothing: bool,
 }
 
-impl<T: Load> Batch<T> {
+impl<T: Item> Batch<T> {
     /// Items that succeed or fail one by one.
     pub fn each(items: Vec<T>) -> Result<Self, Invalid> {
         Invalid::check_length("batch", items.len(), BATCH_ITEMS_MAX, "items")?;
-        Invalid::check_length("batch", items.iter().map(Load::load).sum(), BATCH_BYTES_MAX, "bytes")?;
+        Invalid::check_length("batch", items.iter().map(Item::load).sum(), BATCH_BYTES_MAX, "bytes")?;
+        items.iter().try_for_each(Item::check)?;
         Ok(Self { items, all_or_nothing: false })
     }
 
@@ -60,7 +68,7 @@ mod tests {
     #[derive(Debug, Clone)]
     struct Weighs(usize);
 
-    impl Load for Weighs {
+    impl Item for Weighs {
         fn load(&self) -> usize {
             self.0
         }

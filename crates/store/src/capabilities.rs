@@ -18,8 +18,9 @@ pub enum Survives {
 pub struct Capabilities {
     /// The name of the backend, for logs and reports.
     pub name: &'static str,
-    /// Whether one call may change several queues atomically. Where not, a dead letter travels by a relay that
-    /// delivers it at least once and keeps it in exactly one queue at a time.
+    /// Whether one call may change several queues atomically. Where not, an all-or-nothing batch over several queues
+    /// is unsupported, and a moved message travels by a relay: it is counted in the queue it leaves until it has
+    /// arrived, at most one of the two hands it out, and `Judged::moved_to` stays empty.
     pub atomic_across_queues: bool,
     /// Whether it has a clock of its own, so that calls may pass `Now::Store`.
     pub store_clock: bool,

@@ -1,12 +1,13 @@
 //! enqueue: what a producer hands over, and what becomes of it.
 
+use redrive_core::invalid::Invalid;
 use redrive_core::lifecycle::Draft;
 use redrive_core::message::MessageId;
 use redrive_core::queue::QueueName;
 use redrive_core::time::Timestamp;
 use thiserror::Error;
 
-use crate::batch::Load;
+use crate::batch::Item;
 use crate::error::QueueNotFound;
 
 /// A message for one queue. The caller chooses the id, so that an enqueue whose answer was lost can be repeated.
@@ -18,9 +19,13 @@ pub struct EnqueueItem {
     pub draft: Draft,
 }
 
-impl Load for EnqueueItem {
+impl Item for EnqueueItem {
     fn load(&self) -> usize {
         self.draft.spec.body.bytes().len() + self.draft.spec.headers.size()
+    }
+
+    fn check(&self) -> Result<(), Invalid> {
+        self.draft.check()
     }
 }
 

@@ -6,7 +6,7 @@ use redrive_core::queue::QueueName;
 /// Ends leases whose deadline has passed, the most overdue first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpireRequest {
-    /// In one queue, or in all.
+    /// In one queue, or in all, among which there is no order.
     pub queue: Option<QueueName>,
     /// At most so many.
     pub limit: usize,

@@ -2,7 +2,7 @@
 
 use redrive_core::invalid::Invalid;
 use redrive_core::lease::ConsumerName;
-use redrive_core::limits::{BATCH_ITEMS_MAX, FILTER_VALUES_MAX};
+use redrive_core::limits::{BATCH_ITEMS_MAX, FILTER_VALUES_MAX, LEASE_MAX};
 use redrive_core::message::{Lane, Message, MessageId, MessageType, Source};
 use redrive_core::queue::QueueName;
 use redrive_core::time::Millis;
@@ -42,8 +42,8 @@ pub enum Pick {
     /// By lane, fairness, priority and order.
     #[default]
     Fair,
-    /// One message to see whether an outage is over: the ready one with the fewest attempts, the first in order
-    /// among those, and another than the last probe where there is another.
+    /// One message to see whether an outage is over: a ready one with the fewest attempts, and another than the
+    /// last probe where there is another, whatever its lane.
     Probe {
         /// The last probe.
         avoid: Option<MessageId>,
@@ -55,8 +55,8 @@ pub enum Pick {
 pub struct LeaseRequest {
     /// From which queue.
     pub queue: QueueName,
-    /// How many messages at most. Fewer come where there are no more, or where more would weigh over
-    /// [`BATCH_BYTES_MAX`](redrive_core::limits::BATCH_BYTES_MAX).
+    /// How many messages at most. Fewer come where there are no more, where more would weigh over
+    /// [`BATCH_BYTES_MAX`](redrive_core::limits::BATCH_BYTES_MAX), or where [`Leased::more`] says so.
     pub limit: usize,
     /// Who asks.
     pub consumer: ConsumerName,
@@ -92,18 +92,21 @@ impl LeaseRequest {
         Invalid::check_length("limit", self.limit, BATCH_ITEMS_MAX, "items")?;
         Invalid::check_length("types", self.filter.kinds.len(), FILTER_VALUES_MAX, "items")?;
         Invalid::check_length("sources", self.filter.sources.len(), FILTER_VALUES_MAX, "items")?;
-        if self.time == Some(Millis::ZERO) {
-            return Err(Invalid::unusable("lease_time", "must be at least 1 ms"));
+        match self.time {
+            Some(time) => time.within("lease_time", Millis::new(1), LEASE_MAX).map(|_| ()),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 
 /// What was handed out.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Leased {
-    /// The messages, each with its lease, in the order in which they were picked.
+    /// The messages, each with its lease, in the order in which they were picked; lease ids grow in that order.
     pub messages: Vec<Message>,
+    /// Whether there may be more to have at once. Only a call that answers `false` has seen that nothing is left:
+    /// it is full, or weighs enough, or other instances hold what it would have taken.
+    pub more: bool,
     /// What the call found overdue or too old on its way.
     pub swept: Swept,
 }

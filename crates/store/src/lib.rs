@@ -8,8 +8,10 @@
 //!
 //! * A transition is one atomic write, guarded by the lease it ends. It happens or it does not.
 //! * Nothing is answered before it is as durable as the store promises.
-//! * Time is the `now` that was passed, or the store's own where the call says so, and it never runs back: a
-//!   `now` before the latest one seen counts as that one.
+//! * Time is the `now` that was passed, or the store's own where the call says so, and in a queue, as one instance
+//!   sees it, it never runs back: a `now` before the latest one seen counts as that one.
+//!
+//! Calls that run at the same time are in no order; what one call does, it does in the order of its items.
 
 mod batch;
 mod bulk;
@@ -29,7 +31,7 @@ mod settle;
 mod store;
 mod sweep;
 
-pub use batch::{Batch, Load};
+pub use batch::{Batch, Item};
 pub use bulk::{Bulk, BulkRefusal, Selection};
 pub use capabilities::{Capabilities, Survives};
 pub use count::{CountBy, CountRow, Counts, FailureGroup, NextDue, QueueStats, StateCounts};
@@ -43,6 +45,8 @@ pub use log::{LogName, LogRecord};
 pub use now::Now;
 pub use queue::{CreateQueue, DeleteQueue, PauseQueue, UpdateQueue};
 pub use registry::{Entry, EntryKey, EntryKind, EntryName, Expect, Write, WriteOutcome, Writes};
-pub use settle::{AckItem, Acked, BuryItem, ExtendItem, Judged, LeaseTarget, NackItem, ReleaseItem, Settled};
+pub use settle::{
+    AckItem, Acked, BuryItem, ExtendItem, Judged, LeaseTarget, NackItem, ReleaseItem, Released, Settled,
+};
 pub use store::Store;
 pub use sweep::{SweepRequest, Swept};

@@ -2,14 +2,16 @@
 
 use std::num::NonZeroU32;
 
+use redrive_core::invalid::Invalid;
 use redrive_core::lease::LeaseId;
+use redrive_core::limits::{DELAY_MAX, LEASE_MAX};
 use redrive_core::message::{Checkpoint, DeadReason, ErrorText, MessageId, MessageType};
 use redrive_core::policy::{Asked, Verdict};
 use redrive_core::queue::QueueName;
 use redrive_core::receipt::Claim;
-use redrive_core::time::Millis;
+use redrive_core::time::{Millis, Timestamp};
 
-use crate::batch::Load;
+use crate::batch::Item;
 
 /// What became of one settlement.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -151,6 +153,15 @@ pub struct Acked {
     pub attempts: u32,
 }
 
+/// Where a released message stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Released {
+    /// From when on it may be leased.
+    pub visible_at: Timestamp,
+    /// How it lapsed in the same step, because it has no delivery left.
+    pub lapsed: Option<Judged>,
+}
+
 /// What a failed or lapsed message was judged to, as far as events, logs and metrics want to know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judged {
@@ -168,7 +179,7 @@ pub struct Judged {
     pub error: ErrorText,
     /// What it led to.
     pub verdict: Verdict,
-    /// Where it was moved, dead.
+    /// Where it was moved, dead, in the same step.
     pub moved_to: Option<QueueName>,
 }
 
@@ -176,32 +187,54 @@ fn checkpoint_load(checkpoint: Option<&Checkpoint>) -> usize {
     checkpoint.map_or(0, |checkpoint| checkpoint.bytes().len())
 }
 
-impl Load for AckItem {
-    fn load(&self) -> usize {
-        0
-    }
-}
+impl Item for AckItem {}
 
-impl Load for NackItem {
+impl Item for NackItem {
     fn load(&self) -> usize {
         self.error.as_str().len() + checkpoint_load(self.checkpoint.as_ref())
     }
+
+    fn check(&self) -> Result<(), Invalid> {
+        self.asked.check()
+    }
 }
 
-impl Load for ExtendItem {
+impl Item for ExtendItem {
     fn load(&self) -> usize {
         checkpoint_load(self.checkpoint.as_ref())
     }
-}
 
-impl Load for ReleaseItem {
-    fn load(&self) -> usize {
-        0
+    fn check(&self) -> Result<(), Invalid> {
+        self.time.within("time", Millis::ZERO, LEASE_MAX).map(|_| ())
     }
 }
 
-impl Load for BuryItem {
+impl Item for ReleaseItem {
+    fn check(&self) -> Result<(), Invalid> {
+        self.delay.unwrap_or_default().within("delay", Millis::ZERO, DELAY_MAX).map(|_| ())
+    }
+}
+
+impl Item for BuryItem {
     fn load(&self) -> usize {
         self.error.as_str().len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redrive_core::queue::QueueName;
+
+    use super::*;
+    use crate::Batch;
+
+    #[test]
+    fn a_time_beyond_its_limit_is_refused_by_name() {
+        let too_long = Millis::new(u64::MAX);
+        let target = || LeaseTarget::Current { queue: QueueName::new("q").unwrap(), message: MessageId::MIN };
+        let release = Batch::one(ReleaseItem { target: target(), delay: Some(too_long) }).unwrap_err();
+        let extend =
+            Batch::one(ExtendItem { target: target(), time: too_long, checkpoint: None }).unwrap_err();
+        assert_eq!((release.field, extend.field), ("delay", "time"));
     }
 }

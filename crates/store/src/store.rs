@@ -14,8 +14,8 @@ use crate::{
     AckItem, Acked, Batch, Bulk, BuryItem, Capabilities, CountBy, Counts, CreateQueue, DeleteQueue,
     EnqueueItem, EnqueueOutcome, Entry, EntryKey, EntryKind, EntryName, ExpireRequest, ExtendItem,
     FailureGroup, Filter, Judged, LeaseRequest, Leased, ListRequest, LogName, LogRecord, NackItem, NextDue,
-    Now, Page, PauseQueue, QueueError, QueueStats, ReleaseItem, Selection, Settled, StoreError, SweepRequest,
-    UpdateQueue, WriteOutcome, Writes,
+    Now, Page, PauseQueue, QueueError, QueueStats, ReleaseItem, Released, Selection, Settled, StoreError,
+    SweepRequest, UpdateQueue, WriteOutcome, Writes,
 };
 
 /// What keeps the queues. See the crate's page for the rules that hold for every method.
@@ -53,7 +53,8 @@ pub trait Store: Debug + Send + Sync {
     async fn enqueue(&self, now: Now, batch: Batch<EnqueueItem>) -> Result<Vec<EnqueueOutcome>, StoreError>;
 
     /// ready → leased. First ends what is overdue in the queue and lapses what is too old, at most
-    /// [`LEASE_SETTLES_MAX`](redrive_core::limits::LEASE_SETTLES_MAX) of each.
+    /// [`LEASE_SETTLES_MAX`](redrive_core::limits::LEASE_SETTLES_MAX) of each, and none that another instance is
+    /// dealing with.
     async fn lease(&self, now: Now, request: LeaseRequest) -> Result<Leased, QueueError>;
 
     /// leased → leased, with a later deadline; answers the deadline.
@@ -71,20 +72,23 @@ pub trait Store: Debug + Send + Sync {
         seed: u64,
     ) -> Result<Vec<Settled<Judged>>, StoreError>;
 
-    /// leased → ready | delayed, with the attempt refunded; answers from when on it may be leased.
+    /// leased → ready | delayed, with the attempt refunded. A message that has no delivery left lapses in the same
+    /// step.
     async fn release(
         &self,
         now: Now,
         batch: Batch<ReleaseItem>,
-    ) -> Result<Vec<Settled<Timestamp>>, StoreError>;
+    ) -> Result<Vec<Settled<Released>>, StoreError>;
 
     /// leased → dead.
     async fn bury(&self, now: Now, batch: Batch<BuryItem>) -> Result<Vec<Settled<Judged>>, StoreError>;
 
-    /// leased → delayed | ready | dead, for leases whose deadline has passed, the most overdue first.
+    /// leased → delayed | ready | dead, for leases whose deadline has passed, the most overdue first; ties by lease
+    /// id.
     async fn expire(&self, now: Now, request: ExpireRequest) -> Result<Vec<Judged>, QueueError>;
 
-    /// ready | delayed → dead, for messages that are too old or over a cap, by id.
+    /// ready | delayed → dead: first messages whose time to live passed, the earliest first, then those over a cap
+    /// that was lowered; ties by id.
     async fn lapse(&self, now: Now, request: SweepRequest) -> Result<Vec<Judged>, QueueError>;
 
     /// done | dead → gone, for messages beyond the queue's retention, the oldest first; answers how many.

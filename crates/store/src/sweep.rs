@@ -7,7 +7,7 @@ use crate::settle::Judged;
 /// A step of a sweeper.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SweepRequest {
-    /// In one queue, or in all.
+    /// In one queue, or in all, among which there is no order.
     pub queue: Option<QueueName>,
     /// At most so many messages.
     pub limit: usize,

@@ -1,5 +1,7 @@
 //! enqueue: nothing → ready | delayed.
 
+use crate::invalid::Invalid;
+use crate::limits::{DELAY_MAX, LEASE_MAX};
 use crate::message::{History, Message, Phase, Priority, Progress, Spec};
 use crate::queue::QueueName;
 use crate::time::{Millis, Timestamp};
@@ -18,6 +20,14 @@ pub enum When {
 }
 
 impl When {
+    /// Refuses a wait beyond [`DELAY_MAX`], naming `field`.
+    pub fn check(self, field: &'static str) -> Result<(), Invalid> {
+        match self {
+            Self::After(delay) => delay.within(field, Millis::ZERO, DELAY_MAX).map(|_| ()),
+            Self::Now | Self::At(_) => Ok(()),
+        }
+    }
+
     /// The time it means, never before `now`.
     pub fn at(self, now: Timestamp) -> Timestamp {
         match self {
@@ -39,6 +49,16 @@ pub struct Draft {
     pub visible: When,
     /// When it is too old to be of use.
     pub expires: Option<When>,
+}
+
+impl Draft {
+    /// Refuses times beyond their limits, naming the field.
+    pub fn check(&self) -> Result<(), Invalid> {
+        self.visible.check("delay")?;
+        self.expires.unwrap_or_default().check("ttl")?;
+        let lease = self.spec.lease_timeout.unwrap_or(LEASE_MAX);
+        lease.within("lease_timeout", Millis::new(1), LEASE_MAX).map(|_| ())
+    }
 }
 
 /// The message as it enters the queue.

@@ -1,6 +1,7 @@
 //! reschedule: ready ↔ delayed, or another priority.
 
 use super::When;
+use crate::invalid::Invalid;
 use crate::message::{Phase, Priority, Progress};
 use crate::time::Timestamp;
 
@@ -11,6 +12,13 @@ pub struct Reschedule {
     pub visible: Option<When>,
     /// How urgent it is among those of its key.
     pub priority: Option<Priority>,
+}
+
+impl Reschedule {
+    /// Refuses a wait beyond its limit, naming the field.
+    pub fn check(&self) -> Result<(), Invalid> {
+        self.visible.unwrap_or_default().check("delay")
+    }
 }
 
 /// Changes when, or how urgently, a waiting message is served; `false`, and nothing happens, for any other.

@@ -5,6 +5,8 @@
 //! sentence along and lets the database add it to its own now; every other caller uses [`judge`], which is both.
 
 use crate::dice::Dice;
+use crate::invalid::Invalid;
+use crate::limits::DELAY_MAX;
 use crate::message::DeadReason;
 use crate::policy::RetryPolicy;
 use crate::time::{Millis, Timestamp};
@@ -19,6 +21,18 @@ pub enum Asked {
     AtLeast(Millis),
     /// Exactly this much time, whatever the policy says.
     Exactly(Millis),
+}
+
+impl Asked {
+    /// Refuses a delay beyond [`DELAY_MAX`].
+    pub fn check(self) -> Result<(), Invalid> {
+        match self {
+            Self::Nothing => Ok(()),
+            Self::AtLeast(delay) | Self::Exactly(delay) => {
+                delay.within("delay", Millis::ZERO, DELAY_MAX).map(|_| ())
+            }
+        }
+    }
 }
 
 /// How an attempt failed, as far as the judge cares.
@@ -131,7 +145,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::limits::DELAY_MAX;
     use crate::policy::retry::tests::policies;
 
     fn failures() -> impl Strategy<Value = Failure> {

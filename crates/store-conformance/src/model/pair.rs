@@ -144,7 +144,7 @@ impl Pair {
             }
             Step::Override { queue, message, release } => {
                 self.overrule(*queue, message, *release).await?;
-                return Ok(vec![Verb::Release]);
+                return Ok(vec![Verb::Release, Verb::Lapse, Verb::Move]);
             }
             Step::Sweep { sweep, queue, limit } => return self.sweep(*sweep, *queue, *limit).await,
             Step::Bulk { bulk, queue, pick, limit, dry_run } => {
@@ -229,7 +229,8 @@ impl Pair {
         let ours = coded(self.subject.lease(self.at(), request.clone()).await);
         let picked: Vec<MessageId> =
             ours.iter().flat_map(|leased| &leased.messages).map(Message::id).collect();
-        let theirs = coded(self.reference.follow_lease(self.at(), &request, &picked)?);
+        let more = ours.as_ref().is_ok_and(|leased| leased.more);
+        let theirs = coded(self.reference.follow_lease(self.at(), &request, (&picked, more))?);
         let (Ok(ours), Ok(theirs)) = (&ours, &theirs) else {
             return same("lease", &ours.map(|_| ()), &theirs.map(|_| ()));
         };
@@ -282,7 +283,7 @@ impl Pair {
             Act::Ack => vec![Verb::Ack],
             Act::Nack { .. } => vec![Verb::Nack, Verb::Move],
             Act::Extend { .. } => vec![],
-            Act::Release(_) => vec![Verb::Release],
+            Act::Release(_) => vec![Verb::Release, Verb::Lapse, Verb::Move],
             Act::Bury => vec![Verb::Bury, Verb::Move],
         })
     }
@@ -338,7 +339,7 @@ async fn settled(
     all_or_nothing: bool,
     seed: u64,
 ) -> Result<Vec<Answer>, String> {
-    fn batch<T: redrive_store::Load>(all_or_nothing: bool, items: Vec<T>) -> Batch<T> {
+    fn batch<T: redrive_store::Item>(all_or_nothing: bool, items: Vec<T>) -> Batch<T> {
         let batch = if all_or_nothing { Batch::all_or_nothing(items) } else { Batch::each(items) };
         batch.expect("a small batch")
     }
@@ -373,7 +374,10 @@ async fn settled(
             let item =
                 |claim| ReleaseItem { target: LeaseTarget::Claim(claim), delay: delay.map(Millis::new) };
             let batch = batch(all_or_nothing, claims.map(item).collect());
-            store.release(now, batch).await.map(|all| answer(all, |visible_at| (Some(visible_at), None)))
+            store
+                .release(now, batch)
+                .await
+                .map(|all| answer(all, |released| (Some(released.visible_at), released.lapsed)))
         }
         Act::Bury => {
             let error = ErrorText::new(ERRORS[2]);

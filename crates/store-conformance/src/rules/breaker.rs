@@ -97,9 +97,12 @@ async fn an_open_breaker_burns_no_attempt(w: &mut World) {
         assert_eq!(instance.breaker.state(w.now()), BreakerState::Open);
         probed.push(probe[0].id());
     }
-    assert_eq!(probed, ids[..3], "another message each time");
-    let untouched = w.list(&q, redrive_store::Filter::ids(ids[3..].iter().copied())).await;
-    assert!(untouched.iter().all(|message| message.progress.deliveries == 0));
+    probed.sort_unstable();
+    probed.dedup();
+    assert_eq!(probed.len(), 3, "another message each time");
+    let untouched = ids.into_iter().filter(|id| !probed.contains(id));
+    let untouched = w.list(&q, redrive_store::Filter::ids(untouched)).await;
+    assert!(untouched.len() == 2 && untouched.iter().all(|message| message.progress.deliveries == 0));
 }
 
 rules!("breaker"; one_probe_means_one_over_all_instances, an_open_breaker_burns_no_attempt);

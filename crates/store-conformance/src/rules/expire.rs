@@ -58,6 +58,29 @@ async fn an_overdue_lease_waits_for_its_backoff_where_the_queue_wants_it(w: &mut
     assert_eq!(w.expire(&q).await[0].verdict, Verdict::RetryAt(due, DelayRule::Backoff));
 }
 
+async fn a_lease_call_asks_the_same_judge(w: &mut World) {
+    let q = w
+        .queue_with("q", |c| {
+            c.overdue_backoff = Some(true);
+            c.retry.base_delay = Some(Millis::new(4_000));
+            c.retry.max_attempts = Some(NonZeroU32::new(2));
+        })
+        .await;
+    let id = w.put(&q).await;
+    w.lease_one(&q).await;
+    w.advance(30_000);
+    let leased = w.lease_with(&q, 1, |_| ()).await;
+    assert!(leased.messages.is_empty(), "it waits for its backoff");
+    let due = w.now().plus(Millis::new(4_000));
+    assert_eq!(leased.swept.expired[0].verdict, Verdict::RetryAt(due, DelayRule::Backoff));
+    w.advance(4_000);
+    w.lease_one(&q).await;
+    w.advance(30_000);
+    let leased = w.lease_with(&q, 1, |_| ()).await;
+    assert_eq!(leased.swept.expired[0].verdict, Verdict::Dead(DeadReason::MaxAttempts));
+    assert_eq!(w.state(&q, id).await, Some(State::Dead));
+}
+
 async fn the_failure_is_written_down(w: &mut World) {
     let q = w.queue("q").await;
     let id = w.put(&q).await;
@@ -123,6 +146,7 @@ rules!("expire";
     a_lease_lasts_to_its_deadline,
     a_dead_consumer_has_had_its_attempt,
     an_overdue_lease_waits_for_its_backoff_where_the_queue_wants_it,
+    a_lease_call_asks_the_same_judge,
     the_failure_is_written_down,
     at_most_so_many_and_the_most_overdue_first,
     a_long_lease_in_front_hides_nothing,

@@ -100,6 +100,29 @@ async fn a_receipt_of_a_deleted_queue_changes_nothing(w: &mut World) {
     assert_eq!(w.extend(&message, 1).await, Settled::NotFound);
 }
 
+async fn a_message_enqueued_again_after_its_queue_was_deleted_is_another(w: &mut World) {
+    let q = w.queue("q").await;
+    let draft = w.draft();
+    w.put_with(&q, |d| *d = draft.clone()).await;
+    let old = w.lease_one(&q).await;
+    let request = redrive_store::DeleteQueue { name: q.clone(), force: true };
+    w.store().delete_queue(w.at(), request).await.expect("deleted");
+    w.queue("q").await;
+    w.put_with(&q, |d| *d = draft).await;
+    let new = w.lease_one(&q).await;
+    assert!(new.lease().map(|lease| lease.id) > old.lease().map(|lease| lease.id), "tokens go on growing");
+    nothing_works(w, &old, true).await;
+    assert!(w.ack(&new).await.is_applied());
+}
+
+async fn the_leases_of_one_call_grow_in_its_order(w: &mut World) {
+    let q = w.queue("q").await;
+    w.put_many(&q, 20, |n, d| d.spec.fairness_key = crate::world::key(["a", "b", "c"][n % 3])).await;
+    let leased = w.lease(&q, 20).await;
+    let tokens: Vec<_> = leased.iter().filter_map(|message| message.lease().map(|lease| lease.id)).collect();
+    assert!(tokens.len() == 20 && tokens.windows(2).all(|pair| pair[0] < pair[1]), "{tokens:?}");
+}
+
 async fn a_receipt_for_another_message_or_lease_changes_nothing(w: &mut World) {
     let (q, mine) = leased(w, "q").await;
     w.put(&q).await;
@@ -172,6 +195,8 @@ rules!("fencing";
     a_receipt_of_a_dead_message_changes_nothing,
     a_receipt_of_a_message_discarded_by_force_changes_nothing,
     a_receipt_of_a_deleted_queue_changes_nothing,
+    a_message_enqueued_again_after_its_queue_was_deleted_is_another,
+    the_leases_of_one_call_grow_in_its_order,
     a_receipt_for_another_message_or_lease_changes_nothing,
     lease_ids_only_grow,
     an_operator_needs_no_receipt,

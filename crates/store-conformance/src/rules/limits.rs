@@ -1,10 +1,11 @@
 //! Every limit is named, enforced, and answers with a clear error; what is inside it goes on.
 
+use redrive_core::lease::ConsumerName;
 use redrive_core::limits::{BATCH_ITEMS_MAX, BODY_BYTES_DEFAULT_MAX, FILTER_VALUES_MAX, PAGE_ITEMS_MAX};
 use redrive_core::message::{Body, Uniqueness};
 use redrive_core::queue::QueueConfig;
 use redrive_store::{
-    CreateQueue, EnqueueOutcome, EnqueueRefusal, Filter, ListRequest, QueueError, Selection,
+    CreateQueue, EnqueueOutcome, EnqueueRefusal, Filter, LeaseRequest, ListRequest, QueueError, Selection,
 };
 
 use crate::subject::Setup;
@@ -62,8 +63,7 @@ async fn a_call_asks_for_so_much(w: &mut World) {
     let q = w.queue("q").await;
     let id = w.put(&q).await;
     let seed = w.seed();
-    let consumer = redrive_core::lease::ConsumerName::default();
-    let mut request = redrive_store::LeaseRequest::new(q.clone(), BATCH_ITEMS_MAX + 1, consumer, seed);
+    let mut request = LeaseRequest::new(q.clone(), BATCH_ITEMS_MAX + 1, ConsumerName::default(), seed);
     let error = w.store().lease(w.at(), request.clone()).await.expect_err("too many");
     assert!(error.to_string().contains("the limit is 1000"), "{error}");
     request.limit = 1;
@@ -88,10 +88,12 @@ async fn what_is_handed_out_at_once_is_bounded_in_bytes(w: &mut World) {
     }
     let page = w.store().list(w.at(), ListRequest::new(q.clone(), Filter::default())).await.expect("answers");
     assert!((1..=16).contains(&page.messages.len()) && page.next.is_some(), "a page is bounded too");
-    let first = w.lease(&q, 100).await;
-    assert_eq!(first.len(), 16, "16 MiB");
-    assert_eq!(w.lease(&q, 100).await.len(), 2, "the rest comes with the next call");
-    assert!(first.iter().all(|message| message.spec.body == large));
+    let request = LeaseRequest::new(q.clone(), 100, ConsumerName::default(), 1);
+    let first = w.store().lease(w.at(), request).await.expect("answers");
+    assert!((1..=16).contains(&first.messages.len()), "16 MiB");
+    assert!(first.more, "and it says that there is more");
+    assert_eq!(first.messages.len() + w.lease(&q, 100).await.len(), 18, "the rest comes with the next calls");
+    assert!(first.messages.iter().all(|message| message.spec.body == large));
 }
 
 rules!("limits";

@@ -4,8 +4,9 @@ use std::num::NonZeroU32;
 
 use redrive_core::lifecycle::Verb;
 use redrive_core::message::{DeadReason, State};
+use redrive_core::policy::Verdict;
 use redrive_core::time::Millis;
-use redrive_store::LeaseTarget;
+use redrive_store::{LeaseTarget, Released};
 
 use crate::world::{World, claim};
 
@@ -31,8 +32,9 @@ async fn a_snooze_waits(w: &mut World) {
     let q = w.queue("q").await;
     let id = w.put(&q).await;
     let message = w.lease_one(&q).await;
-    let due = w.release_with(LeaseTarget::Claim(claim(&message)), Some(700)).await.applied();
-    assert_eq!(due, Some(w.now().plus(Millis::new(700))));
+    let released = w.release_with(LeaseTarget::Claim(claim(&message)), Some(700)).await.applied();
+    let visible_at = w.now().plus(Millis::new(700));
+    assert_eq!(released, Some(Released { visible_at, lapsed: None }));
     assert_eq!(w.state(&q, id).await, Some(State::Delayed));
     w.advance(699);
     assert!(w.lease(&q, 1).await.is_empty());
@@ -43,11 +45,16 @@ async fn a_snooze_waits(w: &mut World) {
 async fn endless_releases_end_where_the_queue_says_so(w: &mut World) {
     let q = w.queue_with("q", |c| c.max_deliveries = Some(NonZeroU32::new(3))).await;
     let id = w.put(&q).await;
-    for _ in 0..3 {
+    for delivery in 1..=3 {
         let message = w.lease_one(&q).await;
-        assert!(w.release(&message).await.is_applied());
+        let released = w.release(&message).await.applied().expect("applied");
+        let lapsed = released.lapsed.map(|judged| judged.verdict);
+        let expected = (delivery == 3).then_some(Verdict::Dead(DeadReason::MaxDeliveries));
+        assert_eq!(lapsed, expected, "three deliveries are allowed");
     }
-    assert!(w.lease(&q, 1).await.is_empty(), "three deliveries are allowed");
+    let totals = w.stats(&q).await.totals;
+    assert_eq!((totals.of(Verb::Release), totals.of(Verb::Lapse), totals.died), (3, 1, 1));
+    assert!(w.lease(&q, 1).await.is_empty());
     let dead = w.get(&q, id).await.expect("there");
     assert_eq!(dead.progress.death().map(|death| death.reason), Some(DeadReason::MaxDeliveries));
 }

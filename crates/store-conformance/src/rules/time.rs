@@ -1,7 +1,10 @@
 //! Time: nothing early, nothing lost, whatever the clock does.
 
 use redrive_core::lease::ConsumerName;
+use redrive_core::lifecycle::When;
+use redrive_core::limits::{DELAY_MAX, LEASE_MAX};
 use redrive_core::message::State;
+use redrive_core::policy::Asked;
 use redrive_core::time::{Millis, Timestamp};
 use redrive_store::{LeaseRequest, Now, QueueError, Settled, StoreError};
 
@@ -93,14 +96,10 @@ async fn an_extend_that_races_the_sweeper_wins(w: &mut World) {
 async fn the_end_of_time_is_no_end(w: &mut World) {
     let q = w.queue("q").await;
     w.set_clock(Timestamp::MAX);
-    w.put_with(&q, |d| d.visible = after(u64::MAX)).await;
+    w.put_with(&q, |d| d.visible = When::After(DELAY_MAX)).await;
     let message = w.lease_one(&q).await;
-    assert!(w.extend(&message, u64::MAX).await.is_applied());
-    assert!(
-        w.nack_with(&message, |i| i.asked = redrive_core::policy::Asked::Exactly(Millis::new(u64::MAX)))
-            .await
-            .is_applied()
-    );
+    assert!(w.extend(&message, LEASE_MAX.get()).await.is_applied());
+    assert!(w.nack_with(&message, |item| item.asked = Asked::Exactly(DELAY_MAX)).await.is_applied());
     assert_eq!(w.stats(&q).await.states.of(State::Ready), 1);
 }
 

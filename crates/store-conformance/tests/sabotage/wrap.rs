@@ -14,7 +14,7 @@ use redrive_store::{
     AckItem, Acked, Batch, Bulk, BuryItem, Capabilities, CountBy, Counts, CreateQueue, DeleteQueue,
     EnqueueItem, EnqueueOutcome, Entry, EntryKey, EntryKind, EntryName, ExpireRequest, ExtendItem,
     FailureGroup, Judged, LeaseRequest, Leased, ListRequest, LogName, LogRecord, NackItem, NextDue, Now,
-    Page, PauseQueue, QueueError, QueueStats, ReleaseItem, Selection, Settled, Store, StoreError,
+    Page, PauseQueue, QueueError, QueueStats, ReleaseItem, Released, Selection, Settled, Store, StoreError,
     SweepRequest, UpdateQueue, WriteOutcome, Writes,
 };
 use redrive_store_conformance::{Instance, Memory, Setup, Subject};
@@ -59,7 +59,7 @@ calls! {
     extend(now: Now, batch: Batch<ExtendItem>) -> Result<Vec<Settled<Timestamp>>, StoreError>;
     ack(now: Now, batch: Batch<AckItem>) -> Result<Vec<Settled<Acked>>, StoreError>;
     nack(now: Now, batch: Batch<NackItem>, seed: u64) -> Result<Vec<Settled<Judged>>, StoreError>;
-    release(now: Now, batch: Batch<ReleaseItem>) -> Result<Vec<Settled<Timestamp>>, StoreError>;
+    release(now: Now, batch: Batch<ReleaseItem>) -> Result<Vec<Settled<Released>>, StoreError>;
     bury(now: Now, batch: Batch<BuryItem>) -> Result<Vec<Settled<Judged>>, StoreError>;
     expire(now: Now, request: ExpireRequest) -> Result<Vec<Judged>, QueueError>;
     lapse(now: Now, request: SweepRequest) -> Result<Vec<Judged>, QueueError>;

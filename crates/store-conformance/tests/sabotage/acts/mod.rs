@@ -86,7 +86,7 @@ async fn current(store: &dyn Store, claim: &Claim) -> Claim {
 }
 
 /// The same batch with other items.
-fn rebuilt<T: redrive_store::Load>(all_or_nothing: bool, items: Vec<T>) -> Batch<T> {
+fn rebuilt<T: redrive_store::Item>(all_or_nothing: bool, items: Vec<T>) -> Batch<T> {
     let batch = if all_or_nothing { Batch::all_or_nothing(items) } else { Batch::each(items) };
     batch.expect("it was a good batch before")
 }

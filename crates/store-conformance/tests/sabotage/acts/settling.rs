@@ -3,12 +3,12 @@
 use async_trait::async_trait;
 use redrive_core::lifecycle::{Draft, When};
 use redrive_core::message::State;
-use redrive_core::policy::Asked;
+use redrive_core::policy::{Asked, Verdict};
 use redrive_core::queue::QueueName;
 use redrive_core::time::{Millis, Timestamp};
 use redrive_store::{
     AckItem, Acked, Batch, EnqueueItem, ExpireRequest, ExtendItem, Filter, Judged, LeaseRequest, LeaseTarget,
-    Leased, ListRequest, NackItem, Now, QueueError, ReleaseItem, Settled, Store, StoreError,
+    Leased, ListRequest, NackItem, Now, QueueError, ReleaseItem, Released, Settled, Store, StoreError,
 };
 
 use super::{current, rebuilt};
@@ -164,7 +164,7 @@ impl Sabotage for ReleaseIsCharged {
         store: &dyn Store,
         now: Now,
         batch: Batch<ReleaseItem>,
-    ) -> Result<Vec<Settled<Timestamp>>, StoreError> {
+    ) -> Result<Vec<Settled<Released>>, StoreError> {
         let mut outcomes = Vec::new();
         for item in batch.into_items() {
             let LeaseTarget::Claim(claim) = item.target.clone() else {
@@ -176,12 +176,11 @@ impl Sabotage for ReleaseIsCharged {
             let nack = NackItem { claim, asked, error, checkpoint: None };
             for settled in store.nack(now, Batch::one(nack).expect("one item"), 0).await? {
                 outcomes.push(match settled {
-                    Settled::Applied(_) => Settled::Applied(match now {
-                        Now::At(at) => at,
-                        Now::Store => Timestamp::EPOCH,
-                    }),
+                    Settled::Applied(Judged { verdict: Verdict::RetryAt(visible_at, _), .. }) => {
+                        Settled::Applied(Released { visible_at, lapsed: None })
+                    }
                     Settled::LeaseLost => Settled::LeaseLost,
-                    Settled::NotFound => Settled::NotFound,
+                    Settled::Applied(_) | Settled::NotFound => Settled::NotFound,
                     Settled::Aborted => Settled::Aborted,
                 });
             }
