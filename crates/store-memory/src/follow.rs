@@ -3,7 +3,7 @@
 //! Whose turn it is, is what an instance keeps for itself, so two right stores may hand out different messages
 //! to the same call. The model tests therefore ask the other store first, and then ask the reference whether
 //! that was lawful, and to do the same. Who may be chosen at all, and in which order within a lane and a key, is
-//! no choice, and is checked here by other means than those of [`lease`](crate::lease).
+//! no choice, and is checked here by other means than those of `lease.rs`.
 
 use redrive_core::message::{Lane, Message, MessageId};
 use redrive_core::time::Timestamp;

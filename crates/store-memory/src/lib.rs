@@ -5,7 +5,7 @@
 //! tests compare every other store with it. The rules are those of `redrive-core`; what is here says in which
 //! order they are asked.
 //!
-//! [`MemoryStore`] locks one [`State`](state::State); each verb is a method of that state in the file of its name.
+//! [`MemoryStore`] locks one `State`; each verb is a method of that state in the file of its name.
 
 mod batch;
 mod bulk;

@@ -1,9 +1,9 @@
 //! Random histories of every operation, with several consumers, time advancing and restarts, against the
 //! reference.
 //!
-//! A history is a list of symbolic [`Step`]s, made and shrunk by proptest-state-machine. [`Pair`] carries each
+//! A history is a list of symbolic `Step`s, made and shrunk by proptest-state-machine. `Pair` carries each
 //! out on the store under test and on the reference and compares the answers and everything that can be seen
-//! afterwards. [`Ledger`](ledger::Ledger) watches the answers of the store under test alone and knows the
+//! afterwards. `Ledger` watches the answers of the store under test alone and knows the
 //! promises of the design, so that the reference is not judged by itself when it is the one under test.
 
 mod cli;
