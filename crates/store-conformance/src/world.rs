@@ -22,6 +22,9 @@ use redrive_store::{
 use crate::check;
 use crate::subject::Instance;
 
+/// Calls after which a lease that always promises more counts as never answered.
+const CALLS_MAX: usize = 1_000;
+
 /// A store, a clock and a source of ids, all under the rule's control.
 pub(crate) struct World {
     instance: Option<Box<dyn Instance>>,
@@ -179,6 +182,7 @@ impl World {
         let mut request = LeaseRequest::new(queue.clone(), limit, consumer, seed);
         set(&mut request);
         let mut all = self.store().lease(self.at(), request.clone()).await.expect("the store answers");
+        let mut calls = 1;
         while all.more && request.pick == Pick::Fair && all.messages.len() < limit {
             request.limit = limit - all.messages.len();
             let next = self.store().lease(self.at(), request.clone()).await.expect("the store answers");
@@ -186,6 +190,8 @@ impl World {
             all.swept.expired.extend(next.swept.expired);
             all.swept.lapsed.extend(next.swept.lapsed);
             all.more = next.more;
+            calls += 1;
+            assert!(calls < CALLS_MAX, "the store says that there is more, and does not hand it out");
         }
         all
     }
