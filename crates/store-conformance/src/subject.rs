@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use redrive_core::limits::Limits;
 use redrive_core::queue::QueueSettings;
 use redrive_core::receipt::ReceiptKey;
-use redrive_core::time::Timestamp;
+use redrive_core::time::{Millis, Timestamp};
 use redrive_store::Store;
 use redrive_store_memory::{MemoryStore, Options};
 
@@ -66,17 +66,18 @@ impl Subject for Memory {
     }
 
     async fn open(&self, setup: &Setup) -> Box<dyn Instance> {
-        Box::new(OpenMemory(Arc::new(reference(setup))))
+        Box::new(OpenMemory(Arc::new(reference(setup, Millis::from_secs(5)))))
     }
 }
 
 /// An empty reference store.
-pub(crate) fn reference(setup: &Setup) -> MemoryStore {
+pub(crate) fn reference(setup: &Setup, restart_grace: Millis) -> MemoryStore {
     let options = Options::new(ReceiptKey::new([42; 32]));
     MemoryStore::new(Options {
         defaults: setup.defaults.clone(),
         limits: setup.limits,
         first_epoch: setup.first_epoch,
+        restart_grace,
         ..options
     })
 }

@@ -35,7 +35,7 @@ impl State {
         rows.sort_by_key(|row| Reverse(row.messages));
         let truncated = rows.len() > limit;
         rows.truncate(limit);
-        Ok(Counts { rows, truncated })
+        Ok(Counts { at: now, rows, truncated })
     }
 
     pub(crate) fn stats(&self, now: Timestamp, name: &QueueName) -> Result<QueueStats, QueueError> {
@@ -48,6 +48,7 @@ impl State {
         }
         let ready = queue.messages.values().filter(|message| message.state(now) == MessageState::Ready);
         Ok(QueueStats {
+            at: now,
             queue: queue.queue.clone(),
             settings: queue.settings.clone(),
             states,
@@ -91,7 +92,7 @@ impl State {
     }
 
     pub(crate) fn next_due(&self, now: Timestamp, queue: Option<&QueueName>) -> Result<NextDue, QueueError> {
-        let mut next = NextDue::default();
+        let mut next = NextDue { at: now, ..NextDue::default() };
         for name in self.queues_of(queue)? {
             next = next.min(self.queue(&name)?.next_due(now));
         }

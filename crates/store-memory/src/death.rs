@@ -21,9 +21,10 @@ impl State {
     ) -> Option<Judged> {
         let queue = self.queues.get_mut(name)?;
         queue.totals.count(verb);
-        let error = ended.record.error.clone();
+        let (error, leased_at) = (ended.record.error.clone(), Some(ended.record.leased_at));
         queue.messages.get_mut(&id)?.history.add(ended.record);
-        self.judged(name, id, ended.verdict, error, now)
+        let judged = self.judged(name, id, ended.verdict, error, now)?;
+        Some(Judged { leased_at, ..judged })
     }
 
     /// Reports a verdict that was carried out, after moving the message on if it died.
@@ -44,7 +45,18 @@ impl State {
             Verdict::RetryAt(..) => None,
         };
         let queue = name.clone();
-        Some(Judged { queue, message: id, kind, attempts, max_attempts, error, verdict, moved_to })
+        Some(Judged {
+            at: now,
+            leased_at: None,
+            queue,
+            message: id,
+            kind,
+            attempts,
+            max_attempts,
+            error,
+            verdict,
+            moved_to,
+        })
     }
 
     /// Lets the unique key go and moves the message to `dead_letter_to`, whatever that queue's `max_waiting`
@@ -52,7 +64,9 @@ impl State {
     fn died(&mut self, name: &QueueName, id: MessageId, now: Timestamp) -> Option<QueueName> {
         let queue = self.queues.get_mut(name)?;
         queue.totals.died += 1;
-        let message = queue.messages.get(&id)?.clone();
+        let message = queue.messages.get_mut(&id)?;
+        message.history.death = message.progress.death().copied();
+        let message = message.clone();
         queue.let_go(&message);
         let target = queue.settings.dead_letter_to.clone()?;
         self.carry(name, &target, id, now).ok()?;

@@ -3,7 +3,7 @@
 //! Whose turn it is, is what an instance keeps for itself, so two right stores may hand out different messages
 //! to the same call. The model tests therefore ask the other store first, and then ask the reference whether
 //! that was lawful, and to do the same. Who may be chosen at all, and in which order within a lane and a key, is
-//! no choice, and is checked here by other means than those of `lease.rs`.
+//! no choice; it is checked here message by message, without the ring and the credit by which `lease.rs` chooses.
 
 use redrive_core::message::{Lane, Message, MessageId};
 use redrive_core::time::Timestamp;
@@ -33,22 +33,24 @@ impl MemoryStore {
             };
             let mut messages = Vec::new();
             for id in picked {
-                let queue = state.queue(&request.queue).map_err(|error| error.to_string())?;
-                queue.lawful(now, request, *id)?;
-                let leased = state.hand_out(now, request, *id).map_err(|error| error.to_string())?;
-                messages.extend(leased);
+                state.queue(&request.queue).map_err(told)?.lawful(now, request, *id)?;
+                let lease = state.next_lease().map_err(told)?;
+                messages.extend(state.hand_out(now, request, *id, lease).map_err(told)?);
             }
-            let queue = state.queue(&request.queue).map_err(|error| error.to_string())?;
-            let left = queue.allowed(now, request).next().map(Message::id);
-            let limit =
-                if matches!(request.pick, Pick::Probe { .. }) { 1.min(request.limit) } else { request.limit };
-            match left {
-                _ if picked.len() > limit => Err(format!("{} came, {limit} were asked for", picked.len())),
-                Some(left) if !more => Err(format!("{left} was left, though the call said that nothing is")),
-                _ => Ok(Ok(Leased { messages, more, swept })),
+            let limit = if request.pick == Pick::Fair { request.limit } else { request.limit.min(1) };
+            if picked.len() > limit {
+                return Err(format!("{} came, {limit} were asked for", picked.len()));
             }
+            if !more && state.queue(&request.queue).map_err(told)?.may_have_more(now, request) {
+                return Err("something is left, though the call said that nothing is".to_owned());
+            }
+            Ok(Ok(Leased { at: now, messages, more, swept }))
         })
     }
+}
+
+fn told(error: impl std::fmt::Display) -> String {
+    error.to_string()
 }
 
 impl QueueState {

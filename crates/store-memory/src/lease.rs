@@ -3,12 +3,15 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 
+use redrive_core::lease::LeaseId;
 use redrive_core::lifecycle::{self, Verb};
 use redrive_core::limits::{BATCH_BYTES_MAX, LEASE_SETTLES_MAX};
 use redrive_core::message::{FairnessKey, Lane, Message, MessageId};
-use redrive_core::policy::{RetryLane, Standing};
+use redrive_core::policy::{RetryLane, Standing, Weight};
 use redrive_core::time::Timestamp;
-use redrive_store::{ExpireRequest, LaneChoice, LeaseRequest, Leased, Pick, QueueError, SweepRequest, Swept};
+use redrive_store::{
+    ExpireRequest, LaneChoice, LeaseRequest, Leased, Pick, QueueError, QueueNotFound, SweepRequest, Swept,
+};
 
 use crate::state::{QueueState, State};
 
@@ -28,6 +31,13 @@ impl Offer {
     fn is_empty(&self) -> bool {
         self.keys.values().all(VecDeque::is_empty)
     }
+
+    /// Takes the first message of a key away.
+    fn take(&mut self, key: &FairnessKey) {
+        if let Some(waiting) = self.keys.get_mut(key) {
+            waiting.pop_front();
+        }
+    }
 }
 
 impl State {
@@ -43,12 +53,13 @@ impl State {
                 Pick::Probe { avoid } => queue.pick_probe(now, request, avoid).into_iter().collect(),
             }
         };
+        let leases = picked.iter().map(|_| self.next_lease()).collect::<Result<Vec<LeaseId>, _>>()?;
         let mut messages = Vec::with_capacity(picked.len());
-        for id in picked {
-            messages.extend(self.hand_out(now, request, id)?);
+        for (id, lease) in picked.into_iter().zip(leases) {
+            messages.extend(self.hand_out(now, request, id, lease)?);
         }
-        let more = self.queue(&request.queue)?.allowed(now, request).next().is_some();
-        Ok(Leased { messages, more, swept })
+        let more = self.queue(&request.queue)?.may_have_more(now, request);
+        Ok(Leased { at: now, messages, more, swept })
     }
 
     pub(crate) fn sweep_before_lease(
@@ -67,8 +78,8 @@ impl State {
         now: Timestamp,
         request: &LeaseRequest,
         id: MessageId,
-    ) -> Result<Option<Message>, QueueError> {
-        let lease = self.next_lease()?;
+        lease: LeaseId,
+    ) -> Result<Option<Message>, QueueNotFound> {
         let queue = self.queue_mut(&request.queue)?;
         let Some(message) = queue.messages.get_mut(&id) else {
             return Ok(None);
@@ -81,6 +92,14 @@ impl State {
 }
 
 impl QueueState {
+    /// Whether the next call could be handed something: a message that this one left, or a lease that is overdue
+    /// and was not ended because there are so many.
+    pub(crate) fn may_have_more(&self, now: Timestamp, request: &LeaseRequest) -> bool {
+        let overdue = |message: &Message| message.lease().is_some_and(|lease| lease.is_overdue(now));
+        !self.queue.pauses.holds_queue(now)
+            && (self.allowed(now, request).next().is_some() || self.messages.values().any(overdue))
+    }
+
     /// Messages that may be handed out at all, by anyone.
     pub(crate) fn leasable(&self, now: Timestamp) -> impl Iterator<Item = &Message> {
         self.messages.values().filter(move |message| {
@@ -99,11 +118,12 @@ impl QueueState {
         while picked.len() < request.limit {
             let can_fresh = serve_fresh && !fresh.is_empty();
             let can_retry = serve_retry && retries_left > 0 && !retry.is_empty();
-            let Some(lane) = self.turns.credit.pick(self.settings.retry_share, can_fresh, can_retry) else {
+            let mut credit = self.turns.credit;
+            let Some(lane) = credit.pick(self.settings.retry_share, can_fresh, can_retry) else {
                 break;
             };
             let offer = if lane == Lane::Fresh { &mut fresh } else { &mut retry };
-            let Some(id) = self.pick_from(lane, offer) else {
+            let Some((key, weight, id)) = self.next_of(lane, offer) else {
                 break;
             };
             let bytes = self.messages.get(&id).map_or(0, load);
@@ -112,6 +132,9 @@ impl QueueState {
             }
             bytes_left = bytes_left.saturating_sub(bytes);
             retries_left -= u64::from(lane == Lane::Retry);
+            offer.take(&key);
+            self.turns.credit = credit;
+            self.turns.ring(lane).serve(&key, weight);
             picked.push(id);
         }
         picked
@@ -156,19 +179,21 @@ impl QueueState {
         offer
     }
 
-    fn pick_from(&mut self, lane: Lane, offer: &mut Offer) -> Option<MessageId> {
+    /// The message that the lane serves next, with its key, for which nothing was charged yet.
+    fn next_of(&mut self, lane: Lane, offer: &mut Offer) -> Option<(FairnessKey, Weight, MessageId)> {
         let ring = self.turns.ring(lane);
         for (_, _, key) in offer.active.drain(..) {
             ring.join(&key);
         }
         let weights = &self.settings.weights;
-        let key = ring.pick(|key| match offer.keys.get(key) {
+        let (key, weight) = ring.next(|key| match offer.keys.get(key) {
             None => Standing::Leaves,
             Some(waiting) if waiting.is_empty() => Standing::Passes,
             Some(_) => Standing::Serves(weights.of(key)),
         })?;
-        let (_, id) = offer.keys.get_mut(&key)?.pop_front()?;
-        Some(id)
+        let (_, id) = offer.keys.get(&key)?.front()?;
+        let id = *id;
+        Some((key, weight, id))
     }
 
     fn pick_probe(
@@ -194,5 +219,6 @@ pub(crate) fn place(message: &Message) -> Place {
 
 /// What a message weighs when it is handed out or listed.
 pub(crate) fn load(message: &Message) -> usize {
-    message.spec.body.bytes().len() + message.spec.headers.size()
+    let checkpoint = message.history.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.bytes().len());
+    message.spec.body.bytes().len() + message.spec.headers.size() + checkpoint
 }

@@ -62,7 +62,7 @@ pub struct Options {
     pub receipt_key: ReceiptKey,
     /// The first epoch of its lease ids; each [`MemoryStore::reopen`] takes the next.
     pub first_epoch: u16,
-    /// What a lease that ran out between [`MemoryStore::reopen`] and the last call before it is granted.
+    /// What a lease that has run out when the store is reopened is granted.
     pub restart_grace: Millis,
 }
 

@@ -20,16 +20,16 @@ impl State {
         let matches = |message: &&Message| request.filter.matches(message, now);
         if request.newest_first {
             let beyond = |message: &&Message| request.after.is_none_or(|after| message.id() < after);
-            Ok(page(messages.values().rev().filter(beyond).filter(matches), request))
+            Ok(page(now, messages.values().rev().filter(beyond).filter(matches), request))
         } else {
             let beyond = |message: &&Message| request.after.is_none_or(|after| message.id() > after);
-            Ok(page(messages.values().filter(beyond).filter(matches), request))
+            Ok(page(now, messages.values().filter(beyond).filter(matches), request))
         }
     }
 }
 
-fn page<'a>(matching: impl Iterator<Item = &'a Message>, request: &ListRequest) -> Page {
-    let mut page = Page::default();
+fn page<'a>(at: Timestamp, matching: impl Iterator<Item = &'a Message>, request: &ListRequest) -> Page {
+    let mut page = Page { at, ..Page::default() };
     let mut bytes = 0;
     for message in matching {
         bytes += load(message);

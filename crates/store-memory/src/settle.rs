@@ -43,9 +43,10 @@ impl State {
     }
 
     fn ack_one(&mut self, now: Timestamp, claim: &Claim) -> Settled<Acked> {
-        if let Err(refused) = self.held(&LeaseTarget::Claim(claim.clone())) {
-            return refused.into();
-        }
+        let lease = match self.held(&LeaseTarget::Claim(claim.clone())) {
+            Ok(lease) => lease,
+            Err(refused) => return refused.into(),
+        };
         let Some(queue) = self.queues.get_mut(&claim.queue) else {
             return Settled::NotFound;
         };
@@ -58,6 +59,7 @@ impl State {
             message: message.id(),
             kind: message.spec.kind.clone(),
             attempts: message.progress.attempts,
+            leased_at: lease.leased_at,
         };
         if queue.settings.retain_done.is_some() {
             queue.totals.retained += 1;

@@ -132,7 +132,6 @@ impl State {
             queue.turns = Turns::default();
             for message in queue.messages.values_mut() {
                 if let Phase::Leased(lease) = &mut message.progress.phase
-                    && lease.deadline > self.floor
                     && lease.deadline <= next.floor
                 {
                     lease.deadline = granted;

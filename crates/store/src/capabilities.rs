@@ -26,6 +26,6 @@ pub struct Capabilities {
     pub store_clock: bool,
     /// What an acknowledged write survives.
     pub survives: Survives,
-    /// What a lease that ran out while the store was closed is granted after it opens.
+    /// What a lease that has run out when the store opens is granted from then on.
     pub restart_grace: Millis,
 }

@@ -31,6 +31,8 @@ impl StateCounts {
 /// A queue at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueStats {
+    /// When, by the clock that decided.
+    pub at: Timestamp,
     /// The queue as it was configured.
     pub queue: Queue,
     /// The settings in force.
@@ -78,6 +80,8 @@ pub struct CountRow {
 /// The rows with the most messages.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Counts {
+    /// When, by the clock that decided.
+    pub at: Timestamp,
     /// The most messages first; rows with as many in the order of their labels.
     pub rows: Vec<CountRow>,
     /// Whether there were more rows than the limit.
@@ -102,6 +106,8 @@ pub struct FailureGroup {
 /// When time will next change something by itself. A time that has passed means: now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NextDue {
+    /// What time it is, by the clock that decides: how long to wait is the difference.
+    pub at: Timestamp,
     /// A delayed message becomes ready.
     pub ready: Option<Timestamp>,
     /// A lease becomes overdue.
@@ -123,6 +129,7 @@ impl NextDue {
     pub fn min(self, other: Self) -> Self {
         let first = |a: Option<Timestamp>, b: Option<Timestamp>| a.into_iter().chain(b).min();
         Self {
+            at: self.at.max(other.at),
             ready: first(self.ready, other.ready),
             overdue: first(self.overdue, other.overdue),
             lapse: first(self.lapse, other.lapse),

@@ -5,7 +5,7 @@ use redrive_core::lease::ConsumerName;
 use redrive_core::limits::{BATCH_ITEMS_MAX, FILTER_VALUES_MAX, LEASE_MAX};
 use redrive_core::message::{Lane, Message, MessageId, MessageType, Source};
 use redrive_core::queue::QueueName;
-use redrive_core::time::Millis;
+use redrive_core::time::{Millis, Timestamp};
 
 use crate::sweep::Swept;
 
@@ -102,6 +102,8 @@ impl LeaseRequest {
 /// What was handed out.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Leased {
+    /// When, by the clock that decided.
+    pub at: Timestamp,
     /// The messages, each with its lease, in the order in which they were picked; lease ids grow in that order.
     pub messages: Vec<Message>,
     /// Whether there may be more to have at once. Only a call that answers `false` has seen that nothing is left:

@@ -4,6 +4,7 @@ use redrive_core::invalid::Invalid;
 use redrive_core::limits::PAGE_ITEMS_MAX;
 use redrive_core::message::{Message, MessageId};
 use redrive_core::queue::QueueName;
+use redrive_core::time::Timestamp;
 
 use crate::filter::Filter;
 
@@ -38,6 +39,8 @@ impl ListRequest {
 /// A page.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Page {
+    /// When, by the clock that decided which of them are ready.
+    pub at: Timestamp,
     /// The messages, about [`BATCH_BYTES_MAX`](redrive_core::limits::BATCH_BYTES_MAX) of them at most.
     pub messages: Vec<Message>,
     /// Where the next page starts; `None` is the end. A page may be short, or empty, and still have a next.

@@ -151,6 +151,8 @@ pub struct Acked {
     pub kind: MessageType,
     /// The attempt that succeeded.
     pub attempts: u32,
+    /// When its lease was taken.
+    pub leased_at: Timestamp,
 }
 
 /// Where a released message stands.
@@ -165,6 +167,10 @@ pub struct Released {
 /// What a failed or lapsed message was judged to, as far as events, logs and metrics want to know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judged {
+    /// When, by the clock that decided: a delay is counted from here.
+    pub at: Timestamp,
+    /// When the lease that ended was taken; `None` for a message that lapsed while it waited.
+    pub leased_at: Option<Timestamp>,
     /// The queue it was judged in.
     pub queue: QueueName,
     /// The message.

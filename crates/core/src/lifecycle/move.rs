@@ -10,12 +10,13 @@ pub fn may_move(progress: &Progress) -> bool {
     !matches!(progress.phase, Phase::Leased(_))
 }
 
-/// The message as it arrives in `target`. What waited goes on waiting, at the back; what was dead or done starts
-/// anew with no attempts used. Its dedup key stays behind: it kept duplicates out of the queue it was written to.
+/// The message as it arrives in `target`. What waited goes on waiting, at the back; what was dead starts anew with no
+/// attempts used; what is done stays done: an ack is not undone. Its dedup key stays behind: it kept duplicates out of the queue it was written to.
 pub fn move_to(message: &mut Message, target: QueueName, sequence: u64, now: Timestamp) {
     match message.progress.phase {
         Phase::Waiting => message.progress.visible_at = message.progress.visible_at.max(now),
-        _ => revive(&mut message.progress, now),
+        Phase::Dead(_) => revive(&mut message.progress, now),
+        Phase::Leased(_) | Phase::Done(_) => {}
     }
     message.progress.sequence = sequence;
     message.spec.dedup = None;

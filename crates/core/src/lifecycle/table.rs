@@ -142,7 +142,7 @@ pub const ARROWS: &[Arrow] = &[
     arrow(Verb::Move, Some(Ready), Some(Ready)),
     arrow(Verb::Move, Some(Delayed), Some(Delayed)),
     arrow(Verb::Move, Some(Dead), Some(Ready)),
-    arrow(Verb::Move, Some(Done), Some(Ready)),
+    arrow(Verb::Move, Some(Done), Some(Done)),
     arrow(Verb::Redrive, Some(Dead), Some(Ready)),
     arrow(Verb::Discard, Some(Ready), None),
     arrow(Verb::Discard, Some(Delayed), None),

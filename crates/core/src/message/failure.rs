@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::lease::ConsumerName;
 use crate::limits::{ATTEMPT_RECORDS_MAX, ERROR_BYTES_MAX, NOTE_BYTES_MAX};
-use crate::message::Checkpoint;
+use crate::message::{Checkpoint, Death};
 use crate::policy::DelayRule;
 use crate::text::{cut, text_type};
 use crate::time::{Millis, Timestamp};
@@ -16,9 +16,10 @@ use crate::time::{Millis, Timestamp};
 pub struct ErrorText(Box<str>);
 
 impl ErrorText {
-    /// Keeps at most the first [`ERROR_BYTES_MAX`] bytes.
+    /// Keeps at most the first [`ERROR_BYTES_MAX`] bytes. A NUL, which PostgreSQL cannot keep in a text, becomes a
+    /// space.
     pub fn new(text: impl AsRef<str>) -> Self {
-        Self(cut(text.as_ref(), ERROR_BYTES_MAX).into())
+        Self(cut(text.as_ref(), ERROR_BYTES_MAX).replace('\0', " ").into())
     }
 
     /// The text itself. It came from outside: print it as text, never as markup.
@@ -102,6 +103,8 @@ pub struct History {
     pub failures: VecDeque<AttemptRecord>,
     /// What the last consumer wrote down to go on from.
     pub checkpoint: Option<Checkpoint>,
+    /// How it died the last time, kept when it is moved on or brought back.
+    pub death: Option<Death>,
     /// The last redrive.
     pub redriven: Option<RedriveNote>,
 }

@@ -76,15 +76,12 @@ impl<K: Clone + Eq + Hash> Ring<K> {
 
     /// Whose message is served next. `standing` says what each key can do; keys are asked in the order of their
     /// turns, and only until one serves, so a pick that asks for nothing special costs the same for any number
-    /// of keys.
-    pub fn pick(&mut self, mut standing: impl FnMut(&K) -> Standing) -> Option<K> {
+    /// of keys. Nothing is charged before the message is handed out: see [`Ring::serve`].
+    pub fn next(&mut self, mut standing: impl FnMut(&K) -> Standing) -> Option<(K, Weight)> {
         let mut at = 0;
         while let Some(key) = self.turns.get(at).cloned() {
             match standing(&key) {
-                Standing::Serves(weight) => {
-                    self.charge(at, &key, weight);
-                    return Some(key);
-                }
+                Standing::Serves(weight) => return Some((key, weight)),
                 Standing::Passes => at += 1,
                 Standing::Leaves => {
                     self.turns.remove(at);
@@ -95,11 +92,17 @@ impl<K: Clone + Eq + Hash> Ring<K> {
         None
     }
 
-    /// Takes one message off the key's turn. A weight that was changed acts here at once.
-    fn charge(&mut self, at: usize, key: &K, weight: Weight) {
-        let left = self.deficit.get(key).copied().flatten().unwrap_or(weight.get()).min(weight.get()) - 1;
+    /// Takes one message off the turn of a key that [`Ring::next`] named. A weight that was changed acts here at
+    /// once.
+    pub fn serve(&mut self, key: &K, weight: Weight) {
+        let Some(begun) = self.deficit.get(key).copied() else {
+            return;
+        };
+        let left = begun.unwrap_or(weight.get()).min(weight.get()).saturating_sub(1);
         let left = Some(left).filter(|left| *left > 0);
-        if left.is_none() {
+        if left.is_none()
+            && let Some(at) = self.turns.iter().position(|other| other == key)
+        {
             self.turns.remove(at);
             self.turns.push_back(key.clone());
         }
@@ -123,8 +126,14 @@ mod tests {
     /// Backlogs that never run dry, with a weight each.
     fn serve(ring: &mut Ring<usize>, weights: &[u32], picks: usize) -> Vec<usize> {
         (0..picks)
-            .map(|_| ring.pick(|key| Standing::Serves(Weight(weights[*key]))).expect("a key with work"))
+            .map(|_| pick(ring, |key| Standing::Serves(Weight(weights[*key]))).expect("a key with work"))
             .collect()
+    }
+
+    fn pick(ring: &mut Ring<usize>, standing: impl FnMut(&usize) -> Standing) -> Option<usize> {
+        let (key, weight) = ring.next(standing)?;
+        ring.serve(&key, weight);
+        Some(key)
     }
 
     fn ring_of(keys: usize) -> Ring<usize> {
@@ -193,7 +202,7 @@ mod tests {
             let mut waiting: Vec<usize> = (0..keys).collect();
             for newcomer in 0..newcomers {
                 ring.join(&(keys + newcomer));
-                let served = ring.pick(|_| Standing::Serves(Weight::ONE)).unwrap();
+                let served = pick(&mut ring, |_| Standing::Serves(Weight::ONE)).unwrap();
                 if !waiting.is_empty() {
                     prop_assert_eq!(served, waiting.remove(0));
                 }
@@ -207,7 +216,7 @@ mod tests {
             let mut ring = ring_of(weights.len());
             let order: Vec<usize> = ring.keys().copied().filter(|key| !allowed[*key]).collect();
             for _ in 0..picks {
-                let served = ring.pick(|key| {
+                let served = pick(&mut ring, |key| {
                     if allowed[*key] { Standing::Serves(Weight(weights[*key])) } else { Standing::Passes }
                 });
                 prop_assert_eq!(served.is_some(), (0..weights.len()).any(|key| allowed[key]));
@@ -224,7 +233,7 @@ mod tests {
             let last = weights.len() - 1;
             let round: u32 = weights[..last].iter().sum();
             let served: Vec<usize> = (0..round * rounds)
-                .filter_map(|_| ring.pick(|key| {
+                .filter_map(|_| pick(&mut ring, |key| {
                     if *key == last { Standing::Passes } else { Standing::Serves(Weight(weights[*key])) }
                 }))
                 .collect();
@@ -238,26 +247,36 @@ mod tests {
     fn a_key_that_leaves_starts_a_new_turn_when_it_returns() {
         let mut ring = ring_of(2);
         let heavy = |key: &usize| Standing::Serves(Weight(if *key == 0 { 3 } else { 1 }));
-        assert_eq!(ring.pick(heavy), Some(0));
-        assert_eq!(ring.pick(|key| if *key == 0 { Standing::Leaves } else { heavy(key) }), Some(1));
+        assert_eq!(pick(&mut ring, heavy), Some(0));
+        assert_eq!(pick(&mut ring, |key| if *key == 0 { Standing::Leaves } else { heavy(key) }), Some(1));
         ring.join(&0);
-        let served: Vec<usize> = (0..5).filter_map(|_| ring.pick(heavy)).collect();
+        let served: Vec<usize> = (0..5).filter_map(|_| pick(&mut ring, heavy)).collect();
         assert_eq!(served, [1, 0, 0, 0, 1]);
     }
 
     #[test]
     fn a_lower_weight_cuts_the_turn_short() {
         let mut ring = ring_of(2);
-        assert_eq!(ring.pick(|_| Standing::Serves(Weight(100))), Some(0));
+        assert_eq!(pick(&mut ring, |_| Standing::Serves(Weight(100))), Some(0));
         let served: Vec<usize> =
-            (0..4).filter_map(|_| ring.pick(|_| Standing::Serves(Weight::ONE))).collect();
+            (0..4).filter_map(|_| pick(&mut ring, |_| Standing::Serves(Weight::ONE))).collect();
         assert_eq!(served, [0, 1, 0, 1]);
+    }
+
+    #[test]
+    fn what_is_not_handed_out_is_not_charged() {
+        let mut ring = ring_of(2);
+        let one = |_: &usize| Standing::Serves(Weight::ONE);
+        assert_eq!(ring.next(one), Some((0, Weight::ONE)));
+        assert_eq!(ring.next(one), Some((0, Weight::ONE)), "asking is not serving");
+        ring.serve(&0, Weight::ONE);
+        assert_eq!(ring.next(one), Some((1, Weight::ONE)));
     }
 
     #[test]
     fn a_ring_without_work_is_empty() {
         let mut ring = ring_of(3);
-        assert_eq!(ring.pick(|_| Standing::Leaves), None);
+        assert_eq!(pick(&mut ring, |_| Standing::Leaves), None);
         assert_eq!(ring.keys().count(), 0);
     }
 

@@ -45,7 +45,7 @@ pub enum RetryLane {
 /// message is owed. Picks without a choice leave it alone, so a quiet hour earns nobody a burst; it stays
 /// between 0 and 1 message, so over any stretch of contested picks the retries served differ from their share
 /// by less than one message, whatever sizes the calls had.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LaneCredit {
     owed_millionths: u32,
 }
@@ -137,7 +137,7 @@ mod tests {
         fn a_stretch_without_choice_earns_nothing(share in shares(), quiet in 1usize..200, lane: bool) {
             let mut credit = LaneCredit::default();
             credit.pick(share, true, true);
-            let before = credit.clone();
+            let before = credit;
             for _ in 0..quiet {
                 credit.pick(share, lane, !lane);
             }

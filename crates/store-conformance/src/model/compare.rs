@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use redrive_core::lease::LeaseId;
 use redrive_core::message::{Message, Phase};
-use redrive_core::queue::Queue;
+use redrive_core::queue::{Queue, QueueConfig, QueueSettings};
 use redrive_core::time::Timestamp;
 use redrive_store::{CountBy, EntryKind, Filter, Now, QueueError, QueueStats, Store};
 
@@ -33,8 +33,10 @@ pub(super) fn plain(mut message: Message) -> Message {
     message
 }
 
+/// A queue without its version, and without its configuration: a store that keeps a setting and does not act on it
+/// must be found by what it does. That it keeps it, a rule says.
 fn plain_queue(queue: Queue) -> Queue {
-    Queue { version: 0, ..queue }
+    Queue { version: 0, config: QueueConfig::default(), ..queue }
 }
 
 /// Compares everything that can be seen.
@@ -55,8 +57,11 @@ pub(super) async fn compare(
         };
         same("the messages", &list(subject).await, &list(reference).await)?;
         let stats = async |store: &dyn Store| {
-            coded(store.stats(Now::At(now), name).await)
-                .map(|stats| QueueStats { queue: plain_queue(stats.queue.clone()), ..stats })
+            coded(store.stats(Now::At(now), name).await).map(|stats| QueueStats {
+                queue: plain_queue(stats.queue.clone()),
+                settings: QueueSettings::default(),
+                ..stats
+            })
         };
         same("the numbers", &stats(subject).await, &stats(reference).await)?;
         let due = async |store: &dyn Store| coded(store.next_due(Now::At(now), Some(name)).await);

@@ -8,6 +8,7 @@ use proptest::sample::Index;
 use redrive_core::dice::Dice;
 use redrive_core::lease::ConsumerName;
 use redrive_core::lifecycle::{Draft, Verb, When};
+use redrive_core::limits::Limits;
 use redrive_core::message::{
     Body, Checkpoint, ContentType, DeadReason, ErrorText, Headers, Lane, Message, MessageId, Priority,
     Source, Spec, Uniqueness,
@@ -63,12 +64,14 @@ pub(super) type Checked = Result<(), String>;
 
 impl Pair {
     pub(super) async fn open(subject: &dyn Subject) -> Self {
-        let setup = Setup::default();
+        let setup = tight();
         let instance = subject.open(&setup).await;
+        let store = instance.store();
+        let grace = store.capabilities().restart_grace;
         let mut pair = Self {
-            subject: instance.store(),
+            subject: store,
             instance: Some(instance),
-            reference: reference(&setup),
+            reference: reference(&setup, grace),
             ledger: Ledger::default(),
             states: States::new(),
             now: Timestamp::from_millis(1_800_000_000_000),
@@ -127,9 +130,10 @@ impl Pair {
                 self.now = self.now.plus(Millis::new(*ms));
                 return Ok(vec![Verb::Promote]);
             }
-            Step::Restart => {
+            Step::Restart(down) => {
+                self.now = self.now.plus(Millis::new(*down));
                 self.restart().await?;
-                return Ok(vec![]);
+                return Ok(vec![Verb::Promote]);
             }
             Step::Enqueue { items, all_or_nothing } => {
                 self.enqueue(items, *all_or_nothing).await?;
@@ -309,6 +313,11 @@ impl Pair {
         let theirs = self.reference.extend(self.at(), batch()).await.map_err(|error| error.code());
         same("an extension by an operator", &ours, &theirs)
     }
+}
+
+/// Limits that histories run into: of three types, three dedup keys and three queues, one is too many.
+fn tight() -> Setup {
+    Setup { limits: Limits { classes_per_queue: 2, dedup_keys_per_queue: 2, queues: 3 }, ..Setup::default() }
 }
 
 pub(super) fn name(queue: u8) -> QueueName {

@@ -8,8 +8,8 @@ use proptest::sample::Index;
 pub(super) enum Step {
     /// Time passes.
     Advance(u64),
-    /// The process ends and another begins.
-    Restart,
+    /// The process ends, and another begins so much later.
+    Restart(u64),
     /// A producer enqueues a batch.
     Enqueue { items: Vec<Item>, all_or_nothing: bool },
     /// A consumer asks for work.
@@ -273,7 +273,7 @@ pub(super) fn steps() -> BoxedStrategy<Step> {
     let rarely = || proptest::bool::weighted(0.2);
     prop_oneof![
         10 => span().prop_map(Step::Advance),
-        1 => Just(Step::Restart),
+        1 => span().prop_map(Step::Restart),
         12 => (prop::collection::vec(item(), 0..5), rarely())
             .prop_map(|(items, all_or_nothing)| Step::Enqueue { items, all_or_nothing }),
         16 => ask().prop_map(Step::Lease),

@@ -47,20 +47,21 @@ async fn what_happens_next_is_known(w: &mut World) {
     let due = |w: &World| w.now();
     let start = due(w);
     let at = |ms| Some(start.plus(Millis::new(ms)));
-    assert_eq!(w.store().next_due(w.at(), None).await.expect("answers"), NextDue::default());
+    let idle = NextDue { at: start, ..NextDue::default() };
+    assert_eq!(w.store().next_due(w.at(), None).await.expect("answers"), idle);
     w.put_with(&q, |d| d.visible = after(500)).await;
     w.put_with(&q, |d| d.visible = after(300)).await;
     w.put_with(&other, |d| d.expires = Some(after(200))).await;
     w.put_with(&other, |d| d.spec.lease_timeout = Some(Millis::new(100))).await;
     let next = w.store().next_due(w.at(), Some(&q)).await.expect("answers");
-    assert_eq!(next, NextDue { ready: at(300), ..NextDue::default() });
+    assert_eq!(next, NextDue { ready: at(300), ..idle });
     for message in w.lease(&other, 2).await {
         if message.progress.expires_at.is_some() {
             w.release(&message).await;
         }
     }
     let next = w.store().next_due(w.at(), None).await.expect("answers");
-    assert_eq!(next, NextDue { ready: at(300), overdue: at(100), lapse: at(200), resume: None });
+    assert_eq!(next, NextDue { at: start, ready: at(300), overdue: at(100), lapse: at(200), resume: None });
     assert_eq!(next.earliest(), at(100));
     w.advance(150);
     let next = w.store().next_due(w.at(), Some(&other)).await.expect("answers");

@@ -32,7 +32,7 @@ async fn what_waits_goes_on_waiting_with_its_attempts(w: &mut World) {
     assert_eq!((out.of(Verb::Move), into.moved_in), (2, 2));
 }
 
-async fn what_was_dead_or_done_starts_anew(w: &mut World) {
+async fn what_was_dead_starts_anew_and_what_is_done_stays_done(w: &mut World) {
     let kept = Retention { age: None, count: Some(10) };
     let from = w.queue_with("from", |c| c.retain_done = Some(Some(kept))).await;
     let to = w.queue("to").await;
@@ -41,13 +41,9 @@ async fn what_was_dead_or_done_starts_anew(w: &mut World) {
     let message = w.lease_one(&from).await;
     w.ack(&message).await;
     w.move_to(&from, Filter::default(), &to).await;
-    for id in [dead, done] {
-        let moved = w.get(&to, id).await.expect("there");
-        assert_eq!(
-            (moved.state(w.now()), moved.progress.attempts, moved.progress.deliveries),
-            (State::Ready, 0, 1)
-        );
-    }
+    let back = w.get(&to, dead).await.expect("there");
+    assert_eq!((back.state(w.now()), back.progress.attempts, back.progress.deliveries), (State::Ready, 0, 1));
+    assert_eq!(w.state(&to, done).await, Some(State::Done), "an ack is not undone");
 }
 
 async fn a_leased_message_stays_where_it_is(w: &mut World) {
@@ -107,7 +103,7 @@ rules!("move";
     the_target_must_be_another_queue_that_is_there;
     across queues:
     what_waits_goes_on_waiting_with_its_attempts,
-    what_was_dead_or_done_starts_anew,
+    what_was_dead_starts_anew_and_what_is_done_stays_done,
     the_same_id_in_the_target_is_refused,
     a_moved_message_leaves_its_unique_key_free,
     the_target_keeps_its_limit_of_types,
