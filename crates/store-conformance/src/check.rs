@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use redrive_core::message::{Lane, Message, State};
 use redrive_core::queue::QueueName;
 use redrive_core::time::Timestamp;
-use redrive_store::{CountBy, CountRow, Filter, ListRequest, Now, Store};
+use redrive_store::{CountBy, CountRow, Filter, Limit, ListRequest, Now, Store};
 
 /// Panics unless every queue adds up: each message is in exactly one state and in exactly the places that state
 /// needs, counters agree with a recount, and what came in is there or went out.
 pub(crate) async fn audit(store: &dyn Store, now: Timestamp) {
-    for queue in store.list_queues(None, 1_000).await.expect("the store answers") {
+    for queue in store.list_queues(None, Limit::MAX).await.expect("the store answers") {
         audit_queue(store, now, &queue.name).await;
     }
 }
@@ -62,7 +62,7 @@ async fn audit_queue(store: &dyn Store, now: Timestamp, queue: &QueueName) {
 
 async fn audit_counts(store: &dyn Store, now: Timestamp, queue: &QueueName, all: &[Message]) {
     let by = CountBy { kind: true, source: true, key: true };
-    let counts = store.count(Now::At(now), queue, by, 10_000).await.expect("the store answers");
+    let counts = store.count(Now::At(now), queue, by, Limit::MAX).await.expect("the store answers");
     assert!(!counts.truncated, "{queue}: fewer rows than the limit");
     let mut recount: BTreeMap<CountRow, u64> = BTreeMap::new();
     for message in all {

@@ -15,7 +15,7 @@ use redrive_core::receipt::Claim;
 use redrive_core::time::{Millis, Timestamp};
 use redrive_store::{
     AckItem, Acked, Batch, Bulk, BuryItem, CreateQueue, EnqueueItem, EnqueueOutcome, ExpireRequest,
-    ExtendItem, Filter, Judged, LeaseRequest, LeaseTarget, Leased, NackItem, Now, Pick, QueueStats,
+    ExtendItem, Filter, Judged, LeaseRequest, LeaseTarget, Leased, Limit, NackItem, Now, Pick, QueueStats,
     ReleaseItem, Released, Selection, Settled, Store, SweepRequest, UpdateQueue,
 };
 
@@ -179,12 +179,12 @@ impl World {
     ) -> Leased {
         let seed = self.seed();
         let consumer = ConsumerName::new("consumer").expect("a good name");
-        let mut request = LeaseRequest::new(queue.clone(), limit, consumer, seed);
+        let mut request = LeaseRequest::new(queue.clone(), at_most(limit), consumer, seed);
         set(&mut request);
         let mut all = self.store().lease(self.at(), request.clone()).await.expect("the store answers");
         let mut calls = 1;
         while all.more && request.pick == Pick::Fair && all.messages.len() < limit {
-            request.limit = limit - all.messages.len();
+            request.limit = at_most(limit - all.messages.len());
             let next = self.store().lease(self.at(), request.clone()).await.expect("the store answers");
             all.messages.extend(next.messages);
             all.swept.expired.extend(next.swept.expired);
@@ -269,12 +269,12 @@ impl World {
 
     pub(crate) async fn expire(&mut self, queue: &QueueName) -> Vec<Judged> {
         let seed = self.seed();
-        let request = ExpireRequest { queue: Some(queue.clone()), limit: 1_000, error: None, seed };
+        let request = ExpireRequest { queue: Some(queue.clone()), limit: Limit::MAX, error: None, seed };
         self.store().expire(self.at(), request).await.expect("the store answers")
     }
 
     pub(crate) async fn lapse(&mut self, queue: &QueueName) -> Vec<Judged> {
-        let request = SweepRequest { queue: Some(queue.clone()), limit: 1_000 };
+        let request = SweepRequest { queue: Some(queue.clone()), limit: Limit::MAX };
         self.store().lapse(self.at(), request).await.expect("the store answers")
     }
 
@@ -352,6 +352,11 @@ pub(crate) fn patient() -> QueueConfig {
         ..RetryOverride::default()
     };
     QueueConfig { retry, ..QueueConfig::default() }
+}
+
+/// At most so many.
+pub(crate) fn at_most(items: usize) -> Limit {
+    Limit::new(items).expect("a limit of 1 to 1,000")
 }
 
 pub(crate) fn key(text: &str) -> FairnessKey {

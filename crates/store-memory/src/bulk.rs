@@ -25,11 +25,11 @@ impl State {
             .map(|(_, message)| message)
             .filter(|message| selection.filter.matches(message, now) && starts(message))
             .map(Message::id)
-            .take(selection.limit.saturating_add(1))
+            .take(selection.limit.get() + 1)
             .collect();
-        let more = selected.len() > selection.limit;
-        selected.truncate(selection.limit);
-        let next = if more { selected.last().copied().or(selection.after) } else { None };
+        let more = selected.len() > selection.limit.get();
+        selected.truncate(selection.limit.get());
+        let next = selected.last().copied().filter(|_| more);
         let mut bulk = Bulk { matched: selected.len() as u64, next, ..Bulk::default() };
         if selection.dry_run {
             return Ok(bulk);

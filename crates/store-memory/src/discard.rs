@@ -33,7 +33,7 @@ impl State {
     }
 
     pub(crate) fn retain(&mut self, now: Timestamp, request: &SweepRequest) -> Result<u64, QueueError> {
-        let mut left = request.limit;
+        let mut left = request.limit.get();
         for name in self.queues_of(request.queue.as_ref())? {
             let beyond = self.queue(&name)?.beyond_retention(now, left);
             left -= beyond.len();
@@ -41,7 +41,7 @@ impl State {
                 self.remove(&name, id);
             }
         }
-        Ok((request.limit - left) as u64)
+        Ok((request.limit.get() - left) as u64)
     }
 }
 

@@ -29,7 +29,7 @@ impl State {
         overdue.sort_unstable();
         let error = request.error.clone().unwrap_or_else(|| ErrorText::new(OVERDUE_ERROR));
         let mut judged = Vec::new();
-        for (_, _, name, id) in overdue.into_iter().take(request.limit) {
+        for (_, _, name, id) in overdue.into_iter().take(request.limit.get()) {
             judged.extend(self.expire_one(now, (&name, id), error.clone(), request.seed));
         }
         Ok(judged)

@@ -37,7 +37,7 @@ impl MemoryStore {
                 let lease = state.next_lease().map_err(told)?;
                 messages.extend(state.hand_out(now, request, *id, lease).map_err(told)?);
             }
-            let limit = if request.pick == Pick::Fair { request.limit } else { request.limit.min(1) };
+            let limit = if request.pick == Pick::Fair { request.limit.get() } else { 1 };
             if picked.len() > limit {
                 return Err(format!("{} came, {limit} were asked for", picked.len()));
             }

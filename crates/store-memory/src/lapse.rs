@@ -27,7 +27,7 @@ impl State {
         }
         lapsing.sort_unstable();
         let mut judged = Vec::new();
-        for (_, id, name, reason) in lapsing.into_iter().take(request.limit) {
+        for (_, id, name, reason) in lapsing.into_iter().take(request.limit.get()) {
             judged.extend(self.lapse_one(now, &name, id, reason));
         }
         Ok(judged)

@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, VecDeque};
 
 use redrive_core::lease::LeaseId;
 use redrive_core::lifecycle::{self, Verb};
-use redrive_core::limits::{BATCH_BYTES_MAX, LEASE_SETTLES_MAX};
+use redrive_core::limits::BATCH_BYTES_MAX;
 use redrive_core::message::{FairnessKey, Lane, Message, MessageId};
 use redrive_core::policy::{RetryLane, Standing, Weight};
 use redrive_core::time::Timestamp;
 use redrive_store::{
-    ExpireRequest, LaneChoice, LeaseRequest, Leased, Pick, QueueError, QueueNotFound, SweepRequest, Swept,
+    ExpireRequest, LaneChoice, LeaseRequest, Leased, Limit, Pick, QueueError, QueueNotFound, SweepRequest,
+    Swept,
 };
 
 use crate::state::{QueueState, State};
@@ -67,7 +68,7 @@ impl State {
         now: Timestamp,
         request: &LeaseRequest,
     ) -> Result<Swept, QueueError> {
-        let (queue, limit, seed) = (Some(request.queue.clone()), LEASE_SETTLES_MAX, request.seed);
+        let (queue, limit, seed) = (Some(request.queue.clone()), Limit::LEASE_SETTLES, request.seed);
         let expired = self.expire(now, &ExpireRequest { queue: queue.clone(), limit, error: None, seed })?;
         let lapsed = self.lapse(now, &SweepRequest { queue, limit })?;
         Ok(Swept { expired, lapsed })
@@ -115,7 +116,7 @@ impl QueueState {
         let mut retries_left = self.retries_left();
         let mut bytes_left = BATCH_BYTES_MAX;
         let mut picked = Vec::new();
-        while picked.len() < request.limit {
+        while picked.len() < request.limit.get() {
             let can_fresh = serve_fresh && !fresh.is_empty();
             let can_retry = serve_retry && retries_left > 0 && !retry.is_empty();
             let mut credit = self.turns.credit;
@@ -202,9 +203,6 @@ impl QueueState {
         request: &LeaseRequest,
         avoid: Option<MessageId>,
     ) -> Option<MessageId> {
-        if request.limit == 0 {
-            return None;
-        }
         self.leasable(now)
             .filter(|message| request.filter.takes(&message.spec.kind, &message.spec.source))
             .min_by_key(|message| (Some(message.id()) == avoid, message.progress.attempts, place(message)))

@@ -34,7 +34,6 @@ mod state;
 use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use redrive_core::lifecycle::Reschedule;
 use redrive_core::limits::Limits;
 use redrive_core::message::{Message, MessageId, Note};
@@ -42,11 +41,11 @@ use redrive_core::queue::{Queue, QueueName, QueueSettings};
 use redrive_core::receipt::ReceiptKey;
 use redrive_core::time::{Millis, Timestamp};
 use redrive_store::{
-    AckItem, Acked, Batch, Bulk, BuryItem, Capabilities, CountBy, Counts, CreateQueue, DeleteQueue,
+    AckItem, Acked, Append, Batch, Bulk, BuryItem, Capabilities, CountBy, Counts, CreateQueue, DeleteQueue,
     EnqueueItem, EnqueueOutcome, Entry, EntryKey, EntryKind, EntryName, ExpireRequest, ExtendItem,
-    FailureGroup, Judged, LeaseRequest, Leased, ListRequest, LogName, LogRecord, NackItem, NextDue, Now,
-    Page, PauseQueue, QueueError, QueueStats, ReleaseItem, Released, Selection, Settled, Store, StoreError,
-    Survives, SweepRequest, UpdateQueue, WriteOutcome, Writes,
+    FailureGroup, Judged, LeaseRequest, Leased, Limit, ListRequest, LogName, LogRecord, NackItem, NextDue,
+    Now, Page, PauseQueue, QueueError, QueueStats, ReleaseItem, Released, Selection, Settled, Store,
+    StoreError, Survives, SweepRequest, UpdateQueue, WriteOutcome, Writes,
 };
 
 use crate::state::State;
@@ -152,8 +151,8 @@ impl Store for MemoryStore {
         Ok(self.with(|state| state.get_queue(name)))
     }
 
-    async fn list_queues(&self, after: Option<&QueueName>, limit: usize) -> Result<Vec<Queue>, StoreError> {
-        Ok(self.with(|state| state.list_queues(after, limit)))
+    async fn list_queues(&self, after: Option<&QueueName>, limit: Limit) -> Result<Vec<Queue>, StoreError> {
+        Ok(self.with(|state| state.list_queues(after, limit.get())))
     }
 
     async fn enqueue(&self, now: Now, batch: Batch<EnqueueItem>) -> Result<Vec<EnqueueOutcome>, StoreError> {
@@ -249,17 +248,17 @@ impl Store for MemoryStore {
         now: Now,
         queue: &QueueName,
         by: CountBy,
-        limit: usize,
+        limit: Limit,
     ) -> Result<Counts, QueueError> {
-        self.at(now, |state, now| state.count(now, queue, by, limit))
+        self.at(now, |state, now| state.count(now, queue, by, limit.get()))
     }
 
     async fn stats(&self, now: Now, queue: &QueueName) -> Result<QueueStats, QueueError> {
         self.at(now, |state, now| state.stats(now, queue))
     }
 
-    async fn failure_groups(&self, queue: &QueueName, limit: usize) -> Result<Vec<FailureGroup>, QueueError> {
-        self.with(|state| state.failure_groups(queue, limit))
+    async fn failure_groups(&self, queue: &QueueName, limit: Limit) -> Result<Vec<FailureGroup>, QueueError> {
+        self.with(|state| state.failure_groups(queue, limit.get()))
     }
 
     async fn next_due(&self, now: Now, queue: Option<&QueueName>) -> Result<NextDue, QueueError> {
@@ -274,21 +273,21 @@ impl Store for MemoryStore {
         &self,
         kind: EntryKind,
         after: Option<&EntryName>,
-        limit: usize,
+        limit: Limit,
     ) -> Result<Vec<Entry>, StoreError> {
-        Ok(self.with(|state| state.registry_list(kind, after, limit)))
+        Ok(self.with(|state| state.registry_list(kind, after, limit.get())))
     }
 
     async fn registry_write(&self, writes: Writes) -> Result<WriteOutcome, StoreError> {
         Ok(self.with(|state| state.registry_write(writes)))
     }
 
-    async fn log_append(&self, now: Now, log: &LogName, values: Vec<Bytes>) -> Result<Vec<u64>, StoreError> {
-        self.at(now, |state, now| Ok(state.log_append(now, log, values)))
+    async fn log_append(&self, now: Now, log: &LogName, records: Append) -> Result<Vec<u64>, StoreError> {
+        self.at(now, |state, now| Ok(state.log_append(now, log, records)))
     }
 
-    async fn log_read(&self, log: &LogName, after: u64, limit: usize) -> Result<Vec<LogRecord>, StoreError> {
-        Ok(self.with(|state| state.log_read(log, after, limit)))
+    async fn log_read(&self, log: &LogName, after: u64, limit: Limit) -> Result<Vec<LogRecord>, StoreError> {
+        Ok(self.with(|state| state.log_read(log, after, limit.get())))
     }
 
     async fn log_trim(&self, log: &LogName, horizon: Timestamp) -> Result<u64, StoreError> {

@@ -33,9 +33,9 @@ fn page<'a>(at: Timestamp, matching: impl Iterator<Item = &'a Message>, request:
     let mut bytes = 0;
     for message in matching {
         bytes += load(message);
-        let full = page.messages.len() == request.limit;
+        let full = page.messages.len() == request.limit.get();
         if full || (bytes > BATCH_BYTES_MAX && !page.messages.is_empty()) {
-            page.next = page.messages.last().map(Message::id).or(request.after);
+            page.next = page.messages.last().map(Message::id);
             break;
         }
         page.messages.push(message.clone());

@@ -1,8 +1,7 @@
 //! Append-only logs with retention.
 
-use bytes::Bytes;
 use redrive_core::time::Timestamp;
-use redrive_store::{LogName, LogRecord};
+use redrive_store::{Append, LogName, LogRecord};
 
 use crate::state::State;
 
@@ -14,14 +13,14 @@ pub(crate) struct Log {
 }
 
 impl State {
-    pub(crate) fn log_append(&mut self, now: Timestamp, log: &LogName, values: Vec<Bytes>) -> Vec<u64> {
+    pub(crate) fn log_append(&mut self, now: Timestamp, log: &LogName, records: Append) -> Vec<u64> {
         let log = self.logs.entry(log.clone()).or_default();
         let append = |value| {
             log.last += 1;
             log.records.push(LogRecord { sequence: log.last, at: now, value });
             log.last
         };
-        values.into_iter().map(append).collect()
+        records.into_values().into_iter().map(append).collect()
     }
 
     pub(crate) fn log_read(&self, log: &LogName, after: u64, limit: usize) -> Vec<LogRecord> {

@@ -1,12 +1,12 @@
 //! redrive, discard, move and reschedule: what an operator does to many messages at a time.
 
 use redrive_core::invalid::Invalid;
-use redrive_core::limits::PAGE_ITEMS_MAX;
 use redrive_core::message::MessageId;
 use redrive_core::queue::QueueName;
 use thiserror::Error;
 
 use crate::filter::Filter;
+use crate::limit::Limit;
 
 /// One step over the messages of a queue that match, in the order of their ids.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Selection {
     /// Only ids after this one: where the last step ended.
     pub after: Option<MessageId>,
     /// At most so many messages.
-    pub limit: usize,
+    pub limit: Limit,
     /// Count them and change nothing.
     pub dry_run: bool,
 }
@@ -26,12 +26,11 @@ pub struct Selection {
 impl Selection {
     /// The first step over what matches.
     pub fn new(queue: QueueName, filter: Filter) -> Self {
-        Self { queue, filter, after: None, limit: PAGE_ITEMS_MAX, dry_run: false }
+        Self { queue, filter, after: None, limit: Limit::MAX, dry_run: false }
     }
 
     /// Refuses what is over a limit, naming the field.
     pub fn check(&self) -> Result<(), Invalid> {
-        Invalid::check_length("limit", self.limit, PAGE_ITEMS_MAX, "items")?;
         self.filter.check()
     }
 }

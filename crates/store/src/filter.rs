@@ -55,6 +55,8 @@ impl Filter {
             ("sources", self.sources.len()),
             ("keys", self.keys.len()),
             ("consumers", self.consumers.len()),
+            ("states", self.states.len()),
+            ("reasons", self.reasons.len()),
         ];
         for (field, values) in lists {
             Invalid::check_length(field, values, FILTER_VALUES_MAX, "items")?;

@@ -2,11 +2,12 @@
 
 use redrive_core::invalid::Invalid;
 use redrive_core::lease::ConsumerName;
-use redrive_core::limits::{BATCH_ITEMS_MAX, FILTER_VALUES_MAX, LEASE_MAX};
+use redrive_core::limits::{FILTER_VALUES_MAX, LEASE_MAX};
 use redrive_core::message::{Lane, Message, MessageId, MessageType, Source};
 use redrive_core::queue::QueueName;
 use redrive_core::time::{Millis, Timestamp};
 
+use crate::limit::Limit;
 use crate::sweep::Swept;
 
 /// Which lane a consumer serves.
@@ -57,7 +58,7 @@ pub struct LeaseRequest {
     pub queue: QueueName,
     /// How many messages at most. Fewer come where there are no more, where more would weigh over
     /// [`BATCH_BYTES_MAX`](redrive_core::limits::BATCH_BYTES_MAX), or where [`Leased::more`] says so.
-    pub limit: usize,
+    pub limit: Limit,
     /// Who asks.
     pub consumer: ConsumerName,
     /// For how long; `None` leaves it to message and queue.
@@ -74,7 +75,7 @@ pub struct LeaseRequest {
 
 impl LeaseRequest {
     /// A request for up to `limit` messages, with nothing special about it.
-    pub fn new(queue: QueueName, limit: usize, consumer: ConsumerName, seed: u64) -> Self {
+    pub fn new(queue: QueueName, limit: Limit, consumer: ConsumerName, seed: u64) -> Self {
         Self {
             queue,
             limit,
@@ -89,7 +90,6 @@ impl LeaseRequest {
 
     /// Refuses what is over a limit, naming the field.
     pub fn check(&self) -> Result<(), Invalid> {
-        Invalid::check_length("limit", self.limit, BATCH_ITEMS_MAX, "items")?;
         Invalid::check_length("types", self.filter.kinds.len(), FILTER_VALUES_MAX, "items")?;
         Invalid::check_length("sources", self.filter.sources.len(), FILTER_VALUES_MAX, "items")?;
         match self.time {

@@ -1,12 +1,12 @@
 //! list: a look that takes no lease.
 
 use redrive_core::invalid::Invalid;
-use redrive_core::limits::PAGE_ITEMS_MAX;
 use redrive_core::message::{Message, MessageId};
 use redrive_core::queue::QueueName;
 use redrive_core::time::Timestamp;
 
 use crate::filter::Filter;
+use crate::limit::Limit;
 
 /// A page of the messages of a queue that match, by id, which is the order in which they were made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct ListRequest {
     /// Only what lies beyond this one: where the last page ended.
     pub after: Option<MessageId>,
     /// At most so many.
-    pub limit: usize,
+    pub limit: Limit,
     /// The newest first, instead of the oldest.
     pub newest_first: bool,
 }
@@ -26,12 +26,11 @@ pub struct ListRequest {
 impl ListRequest {
     /// The first page of what matches.
     pub fn new(queue: QueueName, filter: Filter) -> Self {
-        Self { queue, filter, after: None, limit: PAGE_ITEMS_MAX, newest_first: false }
+        Self { queue, filter, after: None, limit: Limit::MAX, newest_first: false }
     }
 
     /// Refuses what is over a limit, naming the field.
     pub fn check(&self) -> Result<(), Invalid> {
-        Invalid::check_length("limit", self.limit, PAGE_ITEMS_MAX, "items")?;
         self.filter.check()
     }
 }

@@ -3,7 +3,6 @@
 use std::fmt::Debug;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use redrive_core::lifecycle::Reschedule;
 use redrive_core::message::{Message, MessageId, Note};
 use redrive_core::queue::{Queue, QueueName};
@@ -11,11 +10,11 @@ use redrive_core::receipt::ReceiptKey;
 use redrive_core::time::Timestamp;
 
 use crate::{
-    AckItem, Acked, Batch, Bulk, BuryItem, Capabilities, CountBy, Counts, CreateQueue, DeleteQueue,
+    AckItem, Acked, Append, Batch, Bulk, BuryItem, Capabilities, CountBy, Counts, CreateQueue, DeleteQueue,
     EnqueueItem, EnqueueOutcome, Entry, EntryKey, EntryKind, EntryName, ExpireRequest, ExtendItem,
-    FailureGroup, Filter, Judged, LeaseRequest, Leased, ListRequest, LogName, LogRecord, NackItem, NextDue,
-    Now, Page, PauseQueue, QueueError, QueueStats, ReleaseItem, Released, Selection, Settled, StoreError,
-    SweepRequest, UpdateQueue, WriteOutcome, Writes,
+    FailureGroup, Filter, Judged, LeaseRequest, Leased, Limit, ListRequest, LogName, LogRecord, NackItem,
+    NextDue, Now, Page, PauseQueue, QueueError, QueueStats, ReleaseItem, Released, Selection, Settled,
+    StoreError, SweepRequest, UpdateQueue, WriteOutcome, Writes,
 };
 
 /// What keeps the queues. See the crate's page for the rules that hold for every method.
@@ -45,7 +44,7 @@ pub trait Store: Debug + Send + Sync {
     async fn get_queue(&self, name: &QueueName) -> Result<Option<Queue>, StoreError>;
 
     /// Queues by name, after the one given.
-    async fn list_queues(&self, after: Option<&QueueName>, limit: usize) -> Result<Vec<Queue>, StoreError>;
+    async fn list_queues(&self, after: Option<&QueueName>, limit: Limit) -> Result<Vec<Queue>, StoreError>;
 
     // The life of a message.
 
@@ -136,14 +135,14 @@ pub trait Store: Debug + Send + Sync {
         now: Now,
         queue: &QueueName,
         by: CountBy,
-        limit: usize,
+        limit: Limit,
     ) -> Result<Counts, QueueError>;
 
     /// A queue at this moment.
     async fn stats(&self, now: Now, queue: &QueueName) -> Result<QueueStats, QueueError>;
 
     /// Groups of dead messages whose errors are alike, the largest first.
-    async fn failure_groups(&self, queue: &QueueName, limit: usize) -> Result<Vec<FailureGroup>, QueueError>;
+    async fn failure_groups(&self, queue: &QueueName, limit: Limit) -> Result<Vec<FailureGroup>, QueueError>;
 
     /// When time will next change something by itself, in one queue or in any.
     async fn next_due(&self, now: Now, queue: Option<&QueueName>) -> Result<NextDue, QueueError>;
@@ -158,17 +157,17 @@ pub trait Store: Debug + Send + Sync {
         &self,
         kind: EntryKind,
         after: Option<&EntryName>,
-        limit: usize,
+        limit: Limit,
     ) -> Result<Vec<Entry>, StoreError>;
 
     /// Writes and deletes entries, all or none, each only if it is as expected.
     async fn registry_write(&self, writes: Writes) -> Result<WriteOutcome, StoreError>;
 
     /// Appends records to a log, which is there from its first record on; answers their numbers.
-    async fn log_append(&self, now: Now, log: &LogName, values: Vec<Bytes>) -> Result<Vec<u64>, StoreError>;
+    async fn log_append(&self, now: Now, log: &LogName, records: Append) -> Result<Vec<u64>, StoreError>;
 
     /// Records of a log with a number above `after`, in order.
-    async fn log_read(&self, log: &LogName, after: u64, limit: usize) -> Result<Vec<LogRecord>, StoreError>;
+    async fn log_read(&self, log: &LogName, after: u64, limit: Limit) -> Result<Vec<LogRecord>, StoreError>;
 
     /// Forgets records appended before `horizon`; answers how many can no longer be read.
     async fn log_trim(&self, log: &LogName, horizon: Timestamp) -> Result<u64, StoreError>;

@@ -2,6 +2,7 @@
 
 use redrive_core::queue::QueueName;
 
+use crate::limit::Limit;
 use crate::settle::Judged;
 
 /// A step of a sweeper.
@@ -10,7 +11,7 @@ pub struct SweepRequest {
     /// In one queue, or in all, among which there is no order.
     pub queue: Option<QueueName>,
     /// At most so many messages.
-    pub limit: usize,
+    pub limit: Limit,
 }
 
 /// What was overdue or too old, in the order in which it was dealt with.

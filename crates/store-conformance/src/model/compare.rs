@@ -6,7 +6,7 @@ use redrive_core::lease::LeaseId;
 use redrive_core::message::{Message, Phase};
 use redrive_core::queue::{Queue, QueueConfig, QueueSettings};
 use redrive_core::time::Timestamp;
-use redrive_store::{CountBy, EntryKind, Filter, Now, QueueError, QueueStats, Store};
+use redrive_store::{CountBy, EntryKind, Filter, Limit, Now, QueueError, QueueStats, Store};
 
 use crate::check;
 
@@ -45,8 +45,8 @@ pub(super) async fn compare(
     reference: &dyn Store,
     now: Timestamp,
 ) -> Result<(), String> {
-    let ours = subject.list_queues(None, 100).await.map_err(|error| error.to_string())?;
-    let theirs = reference.list_queues(None, 100).await.map_err(|error| error.to_string())?;
+    let ours = subject.list_queues(None, Limit::MAX).await.map_err(|error| error.to_string())?;
+    let theirs = reference.list_queues(None, Limit::MAX).await.map_err(|error| error.to_string())?;
     let names: Vec<_> = ours.iter().map(|queue| queue.name.clone()).collect();
     let plain_queues = |queues: Vec<Queue>| queues.into_iter().map(plain_queue).collect::<Vec<_>>();
     same("the list of queues", &plain_queues(ours), &plain_queues(theirs))?;
@@ -67,14 +67,14 @@ pub(super) async fn compare(
         let due = async |store: &dyn Store| coded(store.next_due(Now::At(now), Some(name)).await);
         same("what is due next", &due(subject).await, &due(reference).await)?;
         let by = CountBy { kind: true, source: false, key: true };
-        let count = async |store: &dyn Store| coded(store.count(Now::At(now), name, by, 1_000).await);
+        let count = async |store: &dyn Store| coded(store.count(Now::At(now), name, by, Limit::MAX).await);
         same("the counts", &count(subject).await, &count(reference).await)?;
-        let groups = async |store: &dyn Store| coded(store.failure_groups(name, 100).await);
+        let groups = async |store: &dyn Store| coded(store.failure_groups(name, Limit::MAX).await);
         same("the failure groups", &groups(subject).await, &groups(reference).await)?;
     }
     for kind in EntryKind::ALL {
         let entries = async |store: &dyn Store| {
-            let entries = store.registry_list(kind, None, 100).await.expect("the store answers");
+            let entries = store.registry_list(kind, None, Limit::MAX).await.expect("the store answers");
             entries.into_iter().map(|entry| (entry.key, entry.value)).collect::<Vec<_>>()
         };
         same("the registry", &entries(subject).await, &entries(reference).await)?;

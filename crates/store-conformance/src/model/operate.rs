@@ -9,15 +9,15 @@ use redrive_core::policy::{Jitter, RetryLane, RetryOverride, Weight};
 use redrive_core::queue::{Pause, QueueConfig, Retention, Weights};
 use redrive_core::time::{Millis, Timestamp};
 use redrive_store::{
-    Bulk, CreateQueue, DeleteQueue, EntryKey, EntryKind, EntryName, Expect, ExpireRequest, Filter, Judged,
-    LogName, Now, PauseQueue, QueueError, Selection, Store, SweepRequest, UpdateQueue, Write, WriteOutcome,
-    Writes,
+    Append, Bulk, CreateQueue, DeleteQueue, EntryKey, EntryKind, EntryName, Expect, ExpireRequest, Filter,
+    Judged, Limit, LogName, Now, PauseQueue, QueueError, Selection, Store, SweepRequest, UpdateQueue, Write,
+    WriteOutcome, Writes,
 };
 
 use super::compare::{coded, same};
 use super::pair::{Checked, ERRORS, Pair, Versions, name};
 use super::step::{self, Expected, Pausing, Select, Setting, Sweep};
-use crate::world::{key, kind, note};
+use crate::world::{at_most, key, kind, note};
 
 impl Pair {
     pub(super) async fn sweep(
@@ -28,7 +28,7 @@ impl Pair {
     ) -> Result<Vec<Verb>, String> {
         let (now, seed, queue) = (self.at(), self.dice.roll(), queue.map(name));
         // Over all queues there is no order, so only a sweep of everything leads to the same state.
-        let limit = if queue.is_some() { limit } else { 1_000 };
+        let limit = if queue.is_some() { at_most(limit) } else { Limit::MAX };
         let request = SweepRequest { queue: queue.clone(), limit };
         match sweep {
             Sweep::Expire => {
@@ -62,7 +62,7 @@ impl Pair {
         (limit, dry_run): (usize, bool),
     ) -> Result<Vec<Verb>, String> {
         let filter = self.filter(pick);
-        let selection = Selection { limit, dry_run, ..Selection::new(name(queue), filter) };
+        let selection = Selection { limit: at_most(limit), dry_run, ..Selection::new(name(queue), filter) };
         let ours = stepwise(self.subject.as_ref(), self.at(), bulk, selection.clone()).await;
         let theirs = stepwise(&self.reference, self.at(), bulk, selection).await;
         let ours = coded(ours);
@@ -167,16 +167,17 @@ impl Pair {
 
     pub(super) async fn log(&mut self, records: usize, trim: Option<u64>) -> Checked {
         let log = LogName::new("audit").expect("a good name");
-        let values: Vec<Bytes> = (0..records).map(|_| Bytes::from(self.dice.roll().to_string())).collect();
+        let values = (0..records).map(|_| Bytes::from(self.dice.roll().to_string())).collect();
+        let records = Append::new(values).expect("few and small");
         for store in [self.subject.as_ref(), &self.reference as &dyn Store] {
-            store.log_append(self.at(), &log, values.clone()).await.map_err(|error| error.to_string())?;
+            store.log_append(self.at(), &log, records.clone()).await.map_err(|error| error.to_string())?;
             if let Some(ms) = trim {
                 let horizon = self.now.minus(Millis::new(ms));
                 store.log_trim(&log, horizon).await.map_err(|error| error.to_string())?;
             }
         }
-        let ours = self.subject.log_read(&log, 0, 1_000).await.map_err(|error| error.to_string())?;
-        let theirs = self.reference.log_read(&log, 0, 1_000).await.map_err(|error| error.to_string())?;
+        let ours = self.subject.log_read(&log, 0, Limit::MAX).await.map_err(|error| error.to_string())?;
+        let theirs = self.reference.log_read(&log, 0, Limit::MAX).await.map_err(|error| error.to_string())?;
         let told = |records: &[redrive_store::LogRecord]| -> Vec<(Timestamp, Bytes)> {
             records.iter().map(|record| (record.at, record.value.clone())).collect()
         };
@@ -216,14 +217,14 @@ async fn stepwise(
     let mut sum = Bulk::default();
     let mut after = None;
     loop {
-        let left = whole.limit - usize::try_from(sum.matched).expect("at most the limit");
-        let selection = Selection { after, limit: left, ..whole.clone() };
+        let left = whole.limit.get() - usize::try_from(sum.matched).expect("at most the limit");
+        let selection = Selection { after, limit: at_most(left), ..whole.clone() };
         let step = one_step(store, now, bulk, selection).await?;
         sum.matched += step.matched;
         sum.applied.extend(step.applied);
         sum.refused.extend(step.refused);
         after = step.next;
-        if after.is_none() || sum.matched >= whole.limit as u64 {
+        if after.is_none() || sum.matched >= whole.limit.get() as u64 {
             return Ok(sum);
         }
     }

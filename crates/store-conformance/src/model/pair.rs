@@ -19,7 +19,7 @@ use redrive_core::receipt::Claim;
 use redrive_core::time::{Millis, Timestamp};
 use redrive_store::{
     AckItem, Batch, BuryItem, EnqueueItem, ExtendItem, Filter, Judged, LaneChoice, LeaseRequest, LeaseTarget,
-    NackItem, Now, Pick, ReleaseItem, Settled, Store,
+    Limit, NackItem, Now, Pick, ReleaseItem, Settled, Store,
 };
 use redrive_store_memory::MemoryStore;
 
@@ -28,7 +28,7 @@ use super::ledger::{Ledger, States, explained};
 use super::step::{Act, Ask, Item, Picking, Step};
 use crate::check;
 use crate::subject::{Instance, Setup, Subject, reference};
-use crate::world::{dedup, key, kind};
+use crate::world::{at_most, dedup, key, kind};
 
 /// Most receipts that consumers remember; settled and lost ones among them.
 const RECEIPTS_MAX: usize = 40;
@@ -102,7 +102,7 @@ impl Pair {
 
     async fn look(&self) -> States {
         let mut states = States::new();
-        for queue in self.subject.list_queues(None, 100).await.expect("the store answers") {
+        for queue in self.subject.list_queues(None, Limit::MAX).await.expect("the store answers") {
             for message in check::list(self.subject.as_ref(), self.now, &queue.name, Filter::default()).await
             {
                 states.insert((queue.name.clone(), message.id()), message.state(self.now));
@@ -114,7 +114,7 @@ impl Pair {
     /// To how many messages each verb was applied, in the queues that are left.
     pub(super) async fn applied(&self) -> BTreeMap<Verb, u64> {
         let mut applied = BTreeMap::new();
-        for queue in self.subject.list_queues(None, 100).await.expect("the store answers") {
+        for queue in self.subject.list_queues(None, Limit::MAX).await.expect("the store answers") {
             let stats = self.subject.stats(self.at(), &queue.name).await.expect("the store answers");
             for verb in Verb::ALL {
                 *applied.entry(verb).or_default() += stats.totals.of(verb);
@@ -226,7 +226,7 @@ impl Pair {
             None => LaneChoice::Queue,
         };
         let consumer = ConsumerName::new(format!("consumer {}", ask.consumer)).expect("a good name");
-        let mut request = LeaseRequest::new(name(ask.queue), ask.limit, consumer, self.dice.roll());
+        let mut request = LeaseRequest::new(name(ask.queue), at_most(ask.limit), consumer, self.dice.roll());
         request.filter.kinds = ask.kind.iter().map(|n| kind(&format!("type {n}"))).collect();
         (request.lane, request.pick, request.time) = (lane, pick, ask.time.map(Millis::new));
         let settings = self.settings(&request.queue).await;

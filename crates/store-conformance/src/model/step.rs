@@ -173,7 +173,7 @@ fn ask() -> impl Strategy<Value = Ask> {
     let rare = 0.15;
     (
         0..QUEUES,
-        0..6usize,
+        1..6usize,
         0..3u8,
         proptest::option::weighted(rare, any::<bool>()),
         proptest::option::weighted(rare, 0..3u8),
@@ -281,9 +281,9 @@ pub(super) fn steps() -> BoxedStrategy<Step> {
             .prop_map(|(act, receipts, all_or_nothing)| Step::Settle { act, receipts, all_or_nothing }),
         1 => (0..QUEUES, any::<Index>(), any::<bool>())
             .prop_map(|(queue, message, release)| Step::Override { queue, message, release }),
-        5 => (sweep, proptest::option::of(0..QUEUES), 0..6usize)
+        5 => (sweep, proptest::option::of(0..QUEUES), 1..6usize)
             .prop_map(|(sweep, queue, limit)| Step::Sweep { sweep, queue, limit }),
-        5 => (bulk(), 0..QUEUES, select(), 0..5usize, rarely())
+        5 => (bulk(), 0..QUEUES, select(), 1..5usize, rarely())
             .prop_map(|(bulk, queue, pick, limit, dry_run)| Step::Bulk { bulk, queue, pick, limit, dry_run }),
         3 => (0..QUEUES, setting()).prop_map(|(queue, config)| Step::Configure { queue, config }),
         1 => (0..QUEUES, proptest::option::of(0..3u8), pausing())

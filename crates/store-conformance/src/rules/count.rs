@@ -4,7 +4,7 @@ use redrive_core::message::State;
 use redrive_core::time::Millis;
 use redrive_store::{CountBy, CountRow, NextDue};
 
-use crate::world::{World, after, key, kind, source};
+use crate::world::{World, after, at_most, key, kind, source};
 
 async fn messages_are_counted_by_what_is_asked(w: &mut World) {
     let q = w.queue("q").await;
@@ -15,7 +15,7 @@ async fn messages_are_counted_by_what_is_asked(w: &mut World) {
         d.visible = after(if n == 11 { 1_000 } else { 0 });
     })
     .await;
-    let count = |by| w.store().count(w.at(), &q, by, 100);
+    let count = |by| w.store().count(w.at(), &q, by, at_most(100));
     let row = |state, messages| CountRow { state, kind: None, source: None, key: None, messages };
     let plain = count(CountBy::default()).await.expect("answers");
     assert_eq!(plain.rows, [row(State::Ready, 11), row(State::Delayed, 1)], "the most first");
@@ -27,7 +27,7 @@ async fn messages_are_counted_by_what_is_asked(w: &mut World) {
     let all = CountBy { kind: true, source: true, key: true };
     let cube = count(all).await.expect("answers").rows;
     assert_eq!(cube.iter().map(|row| row.messages).sum::<u64>(), 12);
-    let cut = w.store().count(w.at(), &q, all, 2).await.expect("answers");
+    let cut = w.store().count(w.at(), &q, all, at_most(2)).await.expect("answers");
     assert!(cut.truncated && cut.rows.len() == 2);
 }
 

@@ -9,7 +9,7 @@ use redrive_core::queue::QueueName;
 use redrive_core::time::Millis;
 use redrive_store::{ExpireRequest, QueueError};
 
-use crate::world::World;
+use crate::world::{World, at_most};
 
 async fn a_lease_lasts_to_its_deadline(w: &mut World) {
     let q = w.queue("q").await;
@@ -95,7 +95,7 @@ async fn the_failure_is_written_down(w: &mut World) {
     w.lease_one(&q).await;
     w.advance(31_000);
     let error = Some(ErrorText::new("requeued by hand"));
-    let request = ExpireRequest { queue: Some(q.clone()), limit: 10, error, seed: 1 };
+    let request = ExpireRequest { queue: Some(q.clone()), limit: at_most(10), error, seed: 1 };
     let judged = w.store().expire(w.at(), request).await.expect("answers");
     assert_eq!(judged[0].error.as_str(), "requeued by hand");
     let kept = w.get(&q, id).await.expect("there");
@@ -109,7 +109,7 @@ async fn at_most_so_many_and_the_most_overdue_first(w: &mut World) {
     }
     let leased: Vec<_> = w.lease_ids(&q, 5).await;
     w.advance(60_000);
-    let request = ExpireRequest { queue: Some(q.clone()), limit: 2, error: None, seed: 1 };
+    let request = ExpireRequest { queue: Some(q.clone()), limit: at_most(2), error: None, seed: 1 };
     let judged = w.store().expire(w.at(), request).await.expect("answers");
     assert_eq!(judged.iter().map(|j| j.message).collect::<Vec<_>>(), [leased[4], leased[3]]);
     assert_eq!(w.stats(&q).await.overdue, 3);
@@ -121,7 +121,7 @@ async fn a_long_lease_in_front_hides_nothing(w: &mut World) {
     let short = w.put_with(&q, |d| d.spec.lease_timeout = Some(Millis::new(1_000))).await;
     assert_eq!(w.lease(&q, 200).await.len(), 151);
     w.advance(1_000);
-    let request = ExpireRequest { queue: None, limit: 1, error: None, seed: 1 };
+    let request = ExpireRequest { queue: None, limit: at_most(1), error: None, seed: 1 };
     let judged = w.store().expire(w.at(), request).await.expect("answers");
     assert_eq!(judged.iter().map(|j| j.message).collect::<Vec<_>>(), [short]);
 }
@@ -133,12 +133,13 @@ async fn all_queues_can_be_swept_at_once(w: &mut World) {
         w.lease_one(q).await;
     }
     w.advance(30_000);
-    let request = ExpireRequest { queue: None, limit: 10, error: None, seed: 1 };
+    let request = ExpireRequest { queue: None, limit: at_most(10), error: None, seed: 1 };
     let mut queues: Vec<QueueName> =
         w.store().expire(w.at(), request).await.expect("answers").into_iter().map(|j| j.queue).collect();
     queues.sort_unstable();
     assert_eq!(queues, [a, b]);
-    let nowhere = ExpireRequest { queue: QueueName::new("nowhere").ok(), limit: 1, error: None, seed: 1 };
+    let nowhere =
+        ExpireRequest { queue: QueueName::new("nowhere").ok(), limit: at_most(1), error: None, seed: 1 };
     assert!(matches!(w.store().expire(w.at(), nowhere).await, Err(QueueError::NotFound(_))));
 }
 

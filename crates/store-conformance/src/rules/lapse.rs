@@ -6,7 +6,7 @@ use redrive_core::lifecycle::Verb;
 use redrive_core::message::{DeadReason, State};
 use redrive_store::SweepRequest;
 
-use crate::world::{World, after};
+use crate::world::{World, after, at_most};
 
 async fn a_message_that_is_too_old_is_never_handed_out(w: &mut World) {
     let q = w.queue("q").await;
@@ -72,7 +72,7 @@ async fn at_most_so_many_at_a_time(w: &mut World) {
     w.put_many(&q, 5, |_, d| d.expires = Some(after(10))).await;
     w.advance(10);
     for expected in [2, 2, 1, 0] {
-        let request = SweepRequest { queue: None, limit: 2 };
+        let request = SweepRequest { queue: None, limit: at_most(2) };
         assert_eq!(w.store().lapse(w.at(), request).await.expect("answers").len(), expected);
     }
 }

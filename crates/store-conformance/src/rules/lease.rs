@@ -7,7 +7,7 @@ use redrive_core::queue::{Pause, QueueName};
 use redrive_core::time::Millis;
 use redrive_store::{LeaseRequest, PauseQueue, Pick, QueueError};
 
-use crate::world::{World, after};
+use crate::world::{World, after, at_most};
 
 async fn taking_a_lease_charges_the_attempt(w: &mut World) {
     let q = w.queue("q").await;
@@ -51,7 +51,6 @@ async fn the_call_beats_the_message_beats_the_queue(w: &mut World) {
 async fn no_more_come_than_were_asked_for(w: &mut World) {
     let q = w.queue("q").await;
     w.put_many(&q, 5, |_, _| ()).await;
-    assert!(w.lease(&q, 0).await.is_empty());
     assert_eq!(w.lease(&q, 2).await.len(), 2);
     assert_eq!(w.lease(&q, 100).await.len(), 3);
 }
@@ -64,7 +63,7 @@ async fn an_empty_queue_hands_out_nothing(w: &mut World) {
 
 async fn a_queue_that_is_not_there_is_an_error(w: &mut World) {
     let nowhere = QueueName::new("nowhere").expect("good");
-    let request = LeaseRequest::new(nowhere, 1, ConsumerName::default(), 0);
+    let request = LeaseRequest::new(nowhere, at_most(1), ConsumerName::default(), 0);
     let error = w.store().lease(w.at(), request).await.expect_err("no such queue");
     assert!(matches!(error, QueueError::NotFound(_)), "{error}");
 }

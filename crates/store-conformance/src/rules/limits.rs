@@ -1,15 +1,17 @@
 //! Every limit is named, enforced, and answers with a clear error; what is inside it goes on.
 
 use redrive_core::lease::ConsumerName;
-use redrive_core::limits::{BATCH_ITEMS_MAX, BODY_BYTES_DEFAULT_MAX, FILTER_VALUES_MAX, PAGE_ITEMS_MAX};
-use redrive_core::message::{Body, Uniqueness};
+use redrive_core::lifecycle::{Reschedule, When};
+use redrive_core::limits::{BODY_BYTES_DEFAULT_MAX, FILTER_VALUES_MAX, LEASE_MAX};
+use redrive_core::message::{Body, State, Uniqueness};
 use redrive_core::queue::QueueConfig;
+use redrive_core::time::Millis;
 use redrive_store::{
     CreateQueue, EnqueueOutcome, EnqueueRefusal, Filter, LeaseRequest, ListRequest, QueueError, Selection,
 };
 
 use crate::subject::Setup;
-use crate::world::{World, dedup, kind, source};
+use crate::world::{World, at_most, dedup, kind, source};
 
 async fn a_queue_has_so_many_types_and_sources(w: &mut World) {
     let q = w.queue("q").await;
@@ -31,7 +33,7 @@ async fn a_queue_has_so_many_types_and_sources(w: &mut World) {
 }
 
 async fn a_queue_holds_so_many_dedup_keys(w: &mut World) {
-    let q = w.queue_with("q", |c| c.dedup_window = Some(redrive_core::time::Millis::new(1_000))).await;
+    let q = w.queue_with("q", |c| c.dedup_window = Some(Millis::new(1_000))).await;
     let max = Setup::default().limits.dedup_keys_per_queue;
     let first =
         w.put_many(&q, max, |n, d| d.spec.dedup = dedup(&format!("key {n}"), Uniqueness::Window)).await;
@@ -62,22 +64,23 @@ async fn a_store_has_so_many_queues(w: &mut World) {
 async fn a_call_asks_for_so_much(w: &mut World) {
     let q = w.queue("q").await;
     let id = w.put(&q).await;
-    let seed = w.seed();
-    let mut request = LeaseRequest::new(q.clone(), BATCH_ITEMS_MAX + 1, ConsumerName::default(), seed);
-    let error = w.store().lease(w.at(), request.clone()).await.expect_err("too many");
-    assert!(error.to_string().contains("the limit is 1000"), "{error}");
-    request.limit = 1;
+    let mut request = LeaseRequest::new(q.clone(), at_most(1), ConsumerName::default(), 1);
     request.filter.kinds = vec![kind("x"); FILTER_VALUES_MAX + 1];
-    let error = w.store().lease(w.at(), request).await.expect_err("too many types");
+    let error = w.store().lease(w.at(), request.clone()).await.expect_err("too many types");
     assert!(error.to_string().starts_with("types: "), "{error}");
-    let list = ListRequest { limit: PAGE_ITEMS_MAX + 1, ..ListRequest::new(q.clone(), Filter::default()) };
+    request.filter.kinds.clear();
+    request.time = Some(Millis::new(LEASE_MAX.get() + 1));
+    let error = w.store().lease(w.at(), request).await.expect_err("too long");
+    assert!(error.to_string().starts_with("lease_time: "), "{error}");
+    let many = || Filter::ids(vec![id; FILTER_VALUES_MAX + 1]);
+    let list = ListRequest::new(q.clone(), many());
     assert!(matches!(w.store().list(w.at(), list).await, Err(QueueError::Invalid(_))));
-    let select = Selection { limit: PAGE_ITEMS_MAX + 1, ..Selection::new(q.clone(), Filter::default()) };
+    let select = Selection::new(q.clone(), many());
     assert!(matches!(w.store().discard(w.at(), select, true).await, Err(QueueError::Invalid(_))));
-    let ids = Filter::ids(vec![id; FILTER_VALUES_MAX + 1]);
-    let select = Selection::new(q.clone(), ids);
-    assert!(matches!(w.store().discard(w.at(), select, true).await, Err(QueueError::Invalid(_))));
-    assert_eq!(w.stats(&q).await.states.all(), 1, "nothing was done by halves");
+    let never = Reschedule { visible: Some(When::After(Millis::new(u64::MAX))), priority: None };
+    let select = Selection::new(q.clone(), Filter::default());
+    assert!(matches!(w.store().reschedule(w.at(), select, never).await, Err(QueueError::Invalid(_))));
+    assert_eq!(w.state(&q, id).await, Some(State::Ready), "nothing was done by halves");
 }
 
 async fn what_is_handed_out_at_once_is_bounded_in_bytes(w: &mut World) {
@@ -88,7 +91,7 @@ async fn what_is_handed_out_at_once_is_bounded_in_bytes(w: &mut World) {
     }
     let page = w.store().list(w.at(), ListRequest::new(q.clone(), Filter::default())).await.expect("answers");
     assert!((1..=16).contains(&page.messages.len()) && page.next.is_some(), "a page is bounded too");
-    let request = LeaseRequest::new(q.clone(), 100, ConsumerName::default(), 1);
+    let request = LeaseRequest::new(q.clone(), at_most(100), ConsumerName::default(), 1);
     let first = w.store().lease(w.at(), request).await.expect("answers");
     assert!((1..=16).contains(&first.messages.len()), "16 MiB");
     assert!(first.more, "and it says that there is more");

@@ -4,7 +4,7 @@ use redrive_core::message::State;
 use redrive_core::queue::QueueName;
 use redrive_store::{Filter, ListRequest, QueueError};
 
-use crate::world::{World, after};
+use crate::world::{World, after, at_most};
 
 async fn a_look_takes_no_lease(w: &mut World) {
     let q = w.queue("q").await;
@@ -49,7 +49,7 @@ async fn pages_go_on_where_the_last_one_ended(w: &mut World) {
     let mut ids = w.put_many(&q, 25, |_, _| ()).await;
     for newest_first in [false, true] {
         let mut request =
-            ListRequest { limit: 4, newest_first, ..ListRequest::new(q.clone(), Filter::default()) };
+            ListRequest { limit: at_most(4), newest_first, ..ListRequest::new(q.clone(), Filter::default()) };
         let mut listed = Vec::new();
         for _ in 0..30 {
             let page = w.store().list(w.at(), request.clone()).await.expect("answers");
@@ -68,7 +68,7 @@ async fn pages_go_on_where_the_last_one_ended(w: &mut World) {
 async fn a_page_survives_what_happens_in_between(w: &mut World) {
     let q = w.queue("q").await;
     let ids = w.put_many(&q, 6, |_, _| ()).await;
-    let request = ListRequest { limit: 3, ..ListRequest::new(q.clone(), Filter::default()) };
+    let request = ListRequest { limit: at_most(3), ..ListRequest::new(q.clone(), Filter::default()) };
     let first = w.store().list(w.at(), request.clone()).await.expect("answers");
     w.discard(&q, Filter::ids([ids[2], ids[3]]), false).await;
     let rest = ListRequest { after: first.next, ..request };

@@ -1,9 +1,9 @@
 //! Append-only logs with retention.
 
 use bytes::Bytes;
-use redrive_store::LogName;
+use redrive_store::{Append, LogName};
 
-use crate::world::World;
+use crate::world::{World, at_most};
 
 fn named(name: &str) -> LogName {
     LogName::new(name).expect("a good name")
@@ -11,11 +11,12 @@ fn named(name: &str) -> LogName {
 
 async fn append(w: &World, log: &str, values: &[&'static str]) -> Vec<u64> {
     let values = values.iter().map(|value| Bytes::from_static(value.as_bytes())).collect();
-    w.store().log_append(w.at(), &named(log), values).await.expect("answers")
+    let records = Append::new(values).expect("few and small");
+    w.store().log_append(w.at(), &named(log), records).await.expect("answers")
 }
 
 async fn read(w: &World, log: &str, after: u64, limit: usize) -> Vec<(u64, String)> {
-    let records = w.store().log_read(&named(log), after, limit).await.expect("answers");
+    let records = w.store().log_read(&named(log), after, at_most(limit)).await.expect("answers");
     records.iter().map(|r| (r.sequence, String::from_utf8_lossy(&r.value).into_owned())).collect()
 }
 

@@ -4,7 +4,7 @@ use redrive_core::queue::{Pause, QueueConfig, QueueName};
 use redrive_core::time::Millis;
 use redrive_store::{CreateQueue, DeleteQueue, PauseQueue, QueueError, UpdateQueue};
 
-use crate::world::{World, key, patient};
+use crate::world::{World, at_most, key, patient};
 
 fn named(name: &str) -> QueueName {
     QueueName::new(name).expect("a good name")
@@ -107,7 +107,7 @@ async fn queues_are_listed_by_name_page_by_page(w: &mut World) {
     let mut names = Vec::new();
     let mut after = None;
     loop {
-        let page = w.store().list_queues(after.as_ref(), 2).await.expect("answers");
+        let page = w.store().list_queues(after.as_ref(), at_most(2)).await.expect("answers");
         let Some(last) = page.last() else { break };
         after = Some(last.name.clone());
         names.extend(page.into_iter().map(|queue| queue.name.to_string()));

@@ -6,7 +6,7 @@ use redrive_core::lifecycle::Verb;
 use redrive_core::message::{State, Uniqueness};
 use redrive_store::{BulkRefusal, EnqueueOutcome, Filter, Selection};
 
-use crate::world::{World, after, dedup, kind, note};
+use crate::world::{World, after, at_most, dedup, kind, note};
 
 async fn a_redriven_message_starts_anew_and_keeps_its_history(w: &mut World) {
     let q = w.queue_with("q", |c| c.retry.max_attempts = Some(NonZeroU32::new(2))).await;
@@ -64,7 +64,8 @@ async fn a_long_redrive_goes_step_by_step(w: &mut World) {
     let mut after = None;
     let mut applied = Vec::new();
     for _ in 0..20 {
-        let selection = Selection { after, limit: 3, ..Selection::new(q.clone(), Filter::default()) };
+        let selection =
+            Selection { after, limit: at_most(3), ..Selection::new(q.clone(), Filter::default()) };
         let step = w.store().redrive(w.at(), selection, note("me"), note("")).await.expect("answers");
         assert!(step.applied.len() <= 3);
         applied.extend(step.applied);
@@ -119,13 +120,13 @@ async fn a_group_of_failures_is_redriven_by_its_fingerprint(w: &mut World) {
         w.nack_with(&message, |item| item.error = redrive_core::message::ErrorText::new(error)).await;
         w.advance(10);
     }
-    let groups = w.store().failure_groups(&q, 10).await.expect("answers");
+    let groups = w.store().failure_groups(&q, at_most(10)).await.expect("answers");
     assert_eq!(groups.iter().map(|group| group.messages).collect::<Vec<_>>(), [2, 1]);
     assert_eq!(groups[0].sample.as_str(), "timeout after 577 ms", "the latest");
     assert_eq!(groups[0].last.since(groups[0].first).get(), 20);
     let filter = Filter { fingerprint: Some(groups[0].fingerprint), ..Filter::default() };
     assert_eq!(w.redrive(&q, filter).await.applied, [ids[0], ids[2]]);
-    assert_eq!(w.store().failure_groups(&q, 10).await.expect("answers").len(), 1);
+    assert_eq!(w.store().failure_groups(&q, at_most(10)).await.expect("answers").len(), 1);
 }
 
 rules!("redrive";

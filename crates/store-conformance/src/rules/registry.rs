@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use redrive_store::{EntryKey, EntryKind, EntryName, Expect, Write, WriteOutcome, Writes};
 
-use crate::world::World;
+use crate::world::{World, at_most};
 
 fn at(kind: EntryKind, name: &str) -> EntryKey {
     EntryKey { kind, name: EntryName::new(name).expect("a good name") }
@@ -89,7 +89,8 @@ async fn entries_are_listed_by_name_page_by_page(w: &mut World) {
     let mut names = Vec::new();
     let mut after: Option<EntryName> = None;
     loop {
-        let page = w.store().registry_list(EntryKind::Operation, after.as_ref(), 2).await.expect("answers");
+        let page =
+            w.store().registry_list(EntryKind::Operation, after.as_ref(), at_most(2)).await.expect("answers");
         let Some(last) = page.last() else { break };
         after = Some(last.key.name.clone());
         names.extend(page.into_iter().map(|entry| entry.key.name.as_str().to_owned()));

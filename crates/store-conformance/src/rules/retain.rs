@@ -6,10 +6,10 @@ use redrive_core::queue::{QueueName, Retention};
 use redrive_core::time::Millis;
 use redrive_store::{Filter, SweepRequest};
 
-use crate::world::World;
+use crate::world::{World, at_most};
 
 async fn sweep(w: &mut World, queue: &QueueName, limit: usize) -> u64 {
-    let request = SweepRequest { queue: Some(queue.clone()), limit };
+    let request = SweepRequest { queue: Some(queue.clone()), limit: at_most(limit) };
     w.store().retain(w.at(), request).await.expect("answers")
 }
 

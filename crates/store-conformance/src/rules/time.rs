@@ -8,7 +8,7 @@ use redrive_core::policy::Asked;
 use redrive_core::time::{Millis, Timestamp};
 use redrive_store::{LeaseRequest, Now, QueueError, Settled, StoreError};
 
-use crate::world::{World, after};
+use crate::world::{World, after, at_most};
 
 async fn a_retry_is_not_one_millisecond_early(w: &mut World) {
     let q = w.queue_with("q", |c| c.retry.base_delay = Some(Millis::new(1_537))).await;
@@ -105,7 +105,7 @@ async fn the_end_of_time_is_no_end(w: &mut World) {
 
 async fn a_store_without_a_clock_says_so(w: &mut World) {
     let q = w.queue("q").await;
-    let request = || LeaseRequest::new(q.clone(), 1, ConsumerName::default(), 0);
+    let request = || LeaseRequest::new(q.clone(), at_most(1), ConsumerName::default(), 0);
     let answer = w.store().lease(Now::Store, request()).await;
     if w.store().capabilities().store_clock {
         assert!(answer.is_ok(), "{answer:?}");

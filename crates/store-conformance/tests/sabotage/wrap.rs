@@ -4,18 +4,17 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use redrive_core::lifecycle::Reschedule;
 use redrive_core::message::{Message, MessageId, Note};
 use redrive_core::queue::{Queue, QueueName};
 use redrive_core::receipt::ReceiptKey;
 use redrive_core::time::Timestamp;
 use redrive_store::{
-    AckItem, Acked, Batch, Bulk, BuryItem, Capabilities, CountBy, Counts, CreateQueue, DeleteQueue,
+    AckItem, Acked, Append, Batch, Bulk, BuryItem, Capabilities, CountBy, Counts, CreateQueue, DeleteQueue,
     EnqueueItem, EnqueueOutcome, Entry, EntryKey, EntryKind, EntryName, ExpireRequest, ExtendItem,
-    FailureGroup, Judged, LeaseRequest, Leased, ListRequest, LogName, LogRecord, NackItem, NextDue, Now,
-    Page, PauseQueue, QueueError, QueueStats, ReleaseItem, Released, Selection, Settled, Store, StoreError,
-    SweepRequest, UpdateQueue, WriteOutcome, Writes,
+    FailureGroup, Judged, LeaseRequest, Leased, Limit, ListRequest, LogName, LogRecord, NackItem, NextDue,
+    Now, Page, PauseQueue, QueueError, QueueStats, ReleaseItem, Released, Selection, Settled, Store,
+    StoreError, SweepRequest, UpdateQueue, WriteOutcome, Writes,
 };
 use redrive_store_conformance::{Instance, Memory, Setup, Subject};
 
@@ -53,7 +52,7 @@ calls! {
     delete_queue(now: Now, request: DeleteQueue) -> Result<(), QueueError>;
     pause_queue(now: Now, request: PauseQueue) -> Result<Queue, QueueError>;
     get_queue(name: &QueueName) -> Result<Option<Queue>, StoreError>;
-    list_queues(after: Option<&QueueName>, limit: usize) -> Result<Vec<Queue>, StoreError>;
+    list_queues(after: Option<&QueueName>, limit: Limit) -> Result<Vec<Queue>, StoreError>;
     enqueue(now: Now, batch: Batch<EnqueueItem>) -> Result<Vec<EnqueueOutcome>, StoreError>;
     lease(now: Now, request: LeaseRequest) -> Result<Leased, QueueError>;
     extend(now: Now, batch: Batch<ExtendItem>) -> Result<Vec<Settled<Timestamp>>, StoreError>;
@@ -70,15 +69,15 @@ calls! {
     discard(now: Now, selection: Selection, force: bool) -> Result<Bulk, QueueError>;
     get(queue: &QueueName, id: MessageId) -> Result<Option<Message>, StoreError>;
     list(now: Now, request: ListRequest) -> Result<Page, QueueError>;
-    count(now: Now, queue: &QueueName, by: CountBy, limit: usize) -> Result<Counts, QueueError>;
+    count(now: Now, queue: &QueueName, by: CountBy, limit: Limit) -> Result<Counts, QueueError>;
     stats(now: Now, queue: &QueueName) -> Result<QueueStats, QueueError>;
-    failure_groups(queue: &QueueName, limit: usize) -> Result<Vec<FailureGroup>, QueueError>;
+    failure_groups(queue: &QueueName, limit: Limit) -> Result<Vec<FailureGroup>, QueueError>;
     next_due(now: Now, queue: Option<&QueueName>) -> Result<NextDue, QueueError>;
     registry_get(key: &EntryKey) -> Result<Option<Entry>, StoreError>;
-    registry_list(kind: EntryKind, after: Option<&EntryName>, limit: usize) -> Result<Vec<Entry>, StoreError>;
+    registry_list(kind: EntryKind, after: Option<&EntryName>, limit: Limit) -> Result<Vec<Entry>, StoreError>;
     registry_write(writes: Writes) -> Result<WriteOutcome, StoreError>;
-    log_append(now: Now, log: &LogName, values: Vec<Bytes>) -> Result<Vec<u64>, StoreError>;
-    log_read(log: &LogName, after: u64, limit: usize) -> Result<Vec<LogRecord>, StoreError>;
+    log_append(now: Now, log: &LogName, records: Append) -> Result<Vec<u64>, StoreError>;
+    log_read(log: &LogName, after: u64, limit: Limit) -> Result<Vec<LogRecord>, StoreError>;
     log_trim(log: &LogName, horizon: Timestamp) -> Result<u64, StoreError>;
 }
 

@@ -8,9 +8,9 @@ use redrive_core::message::{Message, MessageId, State};
 use redrive_core::queue::QueueName;
 use redrive_core::time::Timestamp;
 use redrive_store::{
-    AckItem, Acked, Batch, Bulk, Expect, Filter, LeaseRequest, LeaseTarget, Leased, ListRequest, Now, Page,
-    Pick, QueueError, QueueStats, ReleaseItem, Selection, Settled, Store, StoreError, Write, WriteOutcome,
-    Writes,
+    AckItem, Acked, Batch, Bulk, Expect, Filter, LeaseRequest, LeaseTarget, Leased, Limit, ListRequest, Now,
+    Page, Pick, QueueError, QueueStats, ReleaseItem, Selection, Settled, Store, StoreError, Write,
+    WriteOutcome, Writes,
 };
 
 use super::shifted;
@@ -48,8 +48,12 @@ pub(super) struct LookingTakesALease;
 #[async_trait]
 impl Sabotage for LookingTakesALease {
     async fn list(&self, store: &dyn Store, now: Now, request: ListRequest) -> Result<Page, QueueError> {
-        let peek =
-            LeaseRequest::new(request.queue.clone(), 1, redrive_core::lease::ConsumerName::default(), 0);
+        let peek = LeaseRequest::new(
+            request.queue.clone(),
+            Limit::ONE,
+            redrive_core::lease::ConsumerName::default(),
+            0,
+        );
         store.lease(now, peek).await?;
         store.list(now, request).await
     }
@@ -157,7 +161,7 @@ pub(super) struct RestartEndsLeases;
 impl Sabotage for RestartEndsLeases {
     async fn restarted(&self, store: &dyn Store, now: Timestamp) {
         let now = Now::At(now);
-        for queue in store.list_queues(None, 1_000).await.expect("the reference answers") {
+        for queue in store.list_queues(None, Limit::MAX).await.expect("the reference answers") {
             let leased = ListRequest::new(queue.name.clone(), Filter::state(State::Leased));
             for message in store.list(now, leased).await.expect("the reference answers").messages {
                 let target = LeaseTarget::Current { queue: queue.name.clone(), message: message.id() };
