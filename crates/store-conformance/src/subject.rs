@@ -51,6 +51,12 @@ pub trait Instance: Send + Sync {
     /// The store.
     fn store(&self) -> Arc<dyn Store>;
 
+    /// Another instance on the same data, as another process would open it; `None` where one process owns the data,
+    /// and callers share the store itself.
+    async fn another(&self) -> Option<Arc<dyn Store>> {
+        None
+    }
+
     /// Ends the process, as far as the store can tell, and opens what it left behind at `now`.
     async fn restart(self: Box<Self>, now: Timestamp) -> Box<dyn Instance>;
 }

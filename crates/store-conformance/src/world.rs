@@ -67,6 +67,16 @@ impl World {
         self.dice.roll()
     }
 
+    /// As many doors to the same data: instances of their own where there can be several, else the same one.
+    pub(crate) async fn doors(&self, count: usize) -> Vec<Arc<dyn Store>> {
+        let instance = self.instance.as_ref().expect("an instance is always put back");
+        let mut doors = Vec::with_capacity(count);
+        for _ in 0..count {
+            doors.push(instance.another().await.unwrap_or_else(|| Arc::clone(&self.store)));
+        }
+        doors
+    }
+
     /// Ends the process and starts another.
     pub(crate) async fn restart(&mut self) {
         let instance = self.instance.take().expect("an instance is always put back");

@@ -35,7 +35,7 @@ impl State {
         let max = self.options.limits.classes_per_queue;
         let message = self.queues.get(from).and_then(|queue| queue.messages.get(&id));
         let (Some(message), Some(target)) = (message, self.queues.get(to)) else {
-            return Err(BulkRefusal::Duplicate(id));
+            return Err(BulkRefusal::NotFound);
         };
         if target.messages.contains_key(&id) {
             return Err(BulkRefusal::Duplicate(id));

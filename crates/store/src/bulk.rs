@@ -5,6 +5,7 @@ use redrive_core::message::MessageId;
 use redrive_core::queue::QueueName;
 use thiserror::Error;
 
+use crate::error::RetryAdvice;
 use crate::filter::Filter;
 use crate::limit::Limit;
 
@@ -52,6 +53,9 @@ pub struct Bulk {
 /// Why one message of many was left as it was.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BulkRefusal {
+    /// It was gone before its turn came.
+    #[error("the message is not there any more")]
+    NotFound,
     /// Its unique dedup key is taken, or the target has a message of that id.
     #[error("there is another message with its dedup key or id: {0}")]
     Duplicate(MessageId),
@@ -70,9 +74,18 @@ pub enum BulkRefusal {
 }
 
 impl BulkRefusal {
+    /// Whether a retry helps.
+    pub fn advice(&self) -> RetryAdvice {
+        match self {
+            Self::TooManyDedupKeys { .. } => RetryAdvice::Retry,
+            Self::NotFound | Self::Duplicate(_) | Self::TooManyClasses { .. } => RetryAdvice::GiveUp,
+        }
+    }
+
     /// The stable word for it in APIs, metrics and logs.
     pub fn code(&self) -> &'static str {
         match self {
+            Self::NotFound => "NOT_FOUND",
             Self::Duplicate(_) => "DUPLICATE",
             Self::TooManyClasses { .. } => "TOO_MANY_TYPES",
             Self::TooManyDedupKeys { .. } => "TOO_MANY_DEDUP_KEYS",

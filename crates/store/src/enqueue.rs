@@ -8,7 +8,7 @@ use redrive_core::time::Timestamp;
 use thiserror::Error;
 
 use crate::batch::Item;
-use crate::error::QueueNotFound;
+use crate::error::{QueueNotFound, RetryAdvice};
 
 /// A message for one queue. The caller chooses the id, so that an enqueue whose answer was lost can be repeated.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub enum EnqueueOutcome {
         /// The id of the first one.
         id: MessageId,
     },
-    /// It was not taken, and another try of the same will not be, until something changes.
+    /// It was not taken; the refusal says whether another try helps.
     Refused(EnqueueRefusal),
     /// Another item of an all-or-nothing batch was refused.
     Aborted,
@@ -74,12 +74,17 @@ pub enum EnqueueRefusal {
         /// The limit.
         max: usize,
     },
-    /// There is no room for another message.
-    #[error("the storage is full")]
-    StorageFull,
 }
 
 impl EnqueueRefusal {
+    /// Whether a retry helps: a queue that is full now may have room later.
+    pub fn advice(&self) -> RetryAdvice {
+        match self {
+            Self::QueueFull { .. } | Self::TooManyDedupKeys { .. } => RetryAdvice::Retry,
+            Self::QueueNotFound(_) | Self::TooManyClasses { .. } => RetryAdvice::GiveUp,
+        }
+    }
+
     /// The stable word for it in APIs, metrics and logs.
     pub fn code(&self) -> &'static str {
         match self {
@@ -87,7 +92,6 @@ impl EnqueueRefusal {
             Self::QueueFull { .. } => "QUEUE_FULL",
             Self::TooManyClasses { .. } => "TOO_MANY_TYPES",
             Self::TooManyDedupKeys { .. } => "TOO_MANY_DEDUP_KEYS",
-            Self::StorageFull => "STORAGE_FULL",
         }
     }
 }

@@ -12,8 +12,8 @@ use thiserror::Error;
 pub enum RetryAdvice {
     /// Nothing happened; the same call may work in a moment.
     Retry,
-    /// It may have happened. Look before you repeat it, or repeat what is safe to repeat: an enqueue under the
-    /// same id, a settle with the same receipt.
+    /// It may have happened. Look before you repeat it, or repeat what is safe to repeat: a settle with the same
+    /// receipt; an enqueue under the same id, as long as nobody can have acked the first one yet.
     Ask,
     /// The same call will fail again.
     GiveUp,

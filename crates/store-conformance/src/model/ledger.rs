@@ -5,24 +5,41 @@ use std::collections::{BTreeMap, BTreeSet};
 use redrive_core::lease::LeaseId;
 use redrive_core::lifecycle::{ARROWS, Verb};
 use redrive_core::message::{Message, MessageId, State};
+use redrive_core::policy::Verdict;
 use redrive_core::queue::{QueueName, QueueSettings};
 use redrive_core::receipt::Claim;
 use redrive_core::time::Timestamp;
+use redrive_store::Judged;
 
 type Address = (QueueName, MessageId);
 
 /// Where every message is, and in which state.
 pub(super) type States = BTreeMap<Address, State>;
 
-/// What is known of leases from the answers alone.
+/// What the answers so far say about one message.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    attempts: u32,
+    deliveries: u32,
+    due: Timestamp,
+}
+
+/// What is known from the answers alone: whose lease is current, and what each message has been charged.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     current: BTreeMap<Address, LeaseId>,
     largest: BTreeMap<MessageId, LeaseId>,
+    known: BTreeMap<Address, Known>,
 }
 
 impl Ledger {
-    /// A message was handed out: alone, with a larger token, not early, not too old and not over its cap.
+    /// A message was taken in.
+    pub(super) fn enqueued(&mut self, queue: &QueueName, id: MessageId, due: Timestamp) {
+        self.known.insert((queue.clone(), id), Known { attempts: 0, deliveries: 0, due });
+    }
+
+    /// A message was handed out: alone, with a larger token, charged once, not before the time that an earlier
+    /// answer named, not too old and not over its cap.
     pub(super) fn granted(
         &mut self,
         message: &Message,
@@ -32,6 +49,7 @@ impl Ledger {
         let id = message.id();
         let lease = message.lease().ok_or_else(|| format!("{id} was handed out without a lease"))?;
         let address = (message.queue.clone(), id);
+        let known = self.known.get_mut(&address).ok_or_else(|| format!("{id} came from nowhere"))?;
         if let Some(other) = self.current.insert(address, lease.id) {
             return Err(format!("{id} has two current leases, {other} and {}", lease.id));
         }
@@ -39,9 +57,14 @@ impl Ledger {
             return Err(format!("{id}: lease id {} follows {before}", lease.id));
         }
         let progress = &message.progress;
-        if progress.visible_at > now {
-            return Err(format!("{id} was handed out {} early", progress.visible_at.since(now)));
+        if known.due > now {
+            return Err(format!("{id} was handed out {} early", known.due.since(now)));
         }
+        let charged = Known { attempts: known.attempts + 1, deliveries: known.deliveries + 1, ..*known };
+        if (progress.attempts, progress.deliveries) != (charged.attempts, charged.deliveries) {
+            return Err(format!("{id} was charged otherwise than once: {progress:?} after {known:?}"));
+        }
+        *known = charged;
         if progress.expires_at.is_some_and(|expires_at| expires_at <= now) {
             return Err(format!("{id} was handed out after its time to live"));
         }
@@ -56,10 +79,8 @@ impl Ledger {
     pub(super) fn accepted(&mut self, claim: &Claim, ends: bool) -> Result<(), String> {
         let address = (claim.queue.clone(), claim.message);
         if self.current.get(&address) != Some(&claim.lease) {
-            return Err(format!(
-                "a receipt of lease {} of {} was accepted; it is not current",
-                claim.lease, claim.message
-            ));
+            let (lease, id) = (claim.lease, claim.message);
+            return Err(format!("a receipt of lease {lease} of {id} was accepted; it is not current"));
         }
         if ends {
             self.current.remove(&address);
@@ -67,14 +88,75 @@ impl Ledger {
         Ok(())
     }
 
-    /// A lease was ended by somebody else.
-    pub(super) fn ended(&mut self, queue: &QueueName, id: MessageId) {
-        self.current.remove(&(queue.clone(), id));
+    /// A message was judged: it waits until the time named, or died, and may have been moved on.
+    pub(super) fn judged(&mut self, judged: &Judged) {
+        let address = (judged.queue.clone(), judged.message);
+        self.current.remove(&address);
+        match (judged.verdict, &judged.moved_to) {
+            (Verdict::RetryAt(due, _), _) => self.due(&address, due),
+            (Verdict::Dead(_), Some(target)) => {
+                self.moved(&judged.queue, judged.message, target, (judged.at, true));
+            }
+            (Verdict::Dead(_), None) => {}
+        }
+    }
+
+    /// A message was given back: the attempt is refunded, the delivery is not.
+    pub(super) fn released(&mut self, queue: &QueueName, id: MessageId, due: Timestamp) {
+        let address = (queue.clone(), id);
+        self.current.remove(&address);
+        if let Some(known) = self.known.get_mut(&address) {
+            known.attempts = known.attempts.saturating_sub(1);
+        }
+        self.due(&address, due);
+    }
+
+    /// A waiting message was given another time.
+    pub(super) fn rescheduled(&mut self, queue: &QueueName, id: MessageId, due: Timestamp) {
+        self.due(&(queue.clone(), id), due);
+    }
+
+    /// A dead message was brought back.
+    pub(super) fn redriven(&mut self, queue: &QueueName, id: MessageId, now: Timestamp) {
+        let address = (queue.clone(), id);
+        if let Some(known) = self.known.get_mut(&address) {
+            known.attempts = 0;
+        }
+        self.due(&address, now);
+    }
+
+    /// A message went to another queue; one that was dead starts anew there.
+    pub(super) fn moved(
+        &mut self,
+        from: &QueueName,
+        id: MessageId,
+        to: &QueueName,
+        (now, dead): (Timestamp, bool),
+    ) {
+        if let Some(mut known) = self.known.remove(&(from.clone(), id)) {
+            known.due = if dead { now } else { known.due.max(now) };
+            known.attempts = if dead { 0 } else { known.attempts };
+            self.known.insert((to.clone(), id), known);
+        }
+    }
+
+    fn due(&mut self, address: &Address, due: Timestamp) {
+        if let Some(known) = self.known.get_mut(address) {
+            known.due = due;
+        }
+    }
+
+    /// A message was taken away, with its lease.
+    pub(super) fn discarded(&mut self, queue: &QueueName, id: MessageId) {
+        let address = (queue.clone(), id);
+        self.current.remove(&address);
+        self.known.remove(&address);
     }
 
     /// A queue was deleted with everything in it.
     pub(super) fn deleted(&mut self, queue: &QueueName) {
         self.current.retain(|(name, _), _| name != queue);
+        self.known.retain(|(name, _), _| name != queue);
     }
 
     /// The leases that are left must be those that the ledger knows.

@@ -4,9 +4,9 @@ use std::num::{NonZeroU32, NonZeroU64};
 
 use bytes::Bytes;
 use redrive_core::lifecycle::{Reschedule, Verb, When};
-use redrive_core::message::{Priority, State};
+use redrive_core::message::{MessageId, Priority, State};
 use redrive_core::policy::{Jitter, RetryLane, RetryOverride, Weight};
-use redrive_core::queue::{Pause, QueueConfig, Retention, Weights};
+use redrive_core::queue::{Pause, QueueConfig, QueueName, Retention, Weights};
 use redrive_core::time::{Millis, Timestamp};
 use redrive_store::{
     Append, Bulk, CreateQueue, DeleteQueue, EntryKey, EntryKind, EntryName, Expect, ExpireRequest, Filter,
@@ -43,6 +43,7 @@ impl Pair {
             Sweep::Lapse => {
                 let ours = coded(self.subject.lapse(now, request.clone()).await);
                 let theirs = coded(self.reference.lapse(now, request).await);
+                self.judged(ours.as_deref().unwrap_or_default());
                 same("lapse", &ours.map(by_message), &theirs.map(by_message))?;
                 Ok(vec![Verb::Lapse, Verb::Move])
             }
@@ -66,10 +67,8 @@ impl Pair {
         let ours = stepwise(self.subject.as_ref(), self.at(), bulk, selection.clone()).await;
         let theirs = stepwise(&self.reference, self.at(), bulk, selection).await;
         let ours = coded(ours);
-        if let (step::Bulk::Discard { .. }, Ok(bulk)) = (bulk, &ours) {
-            for id in &bulk.applied {
-                self.ledger.ended(&name(queue), *id);
-            }
+        for id in ours.iter().flat_map(|done| &done.applied) {
+            self.note(bulk, &name(queue), *id);
         }
         same("a bulk verb", &ours, &coded(theirs))?;
         Ok(match bulk {
@@ -78,6 +77,22 @@ impl Pair {
             step::Bulk::Redrive => vec![Verb::Redrive],
             step::Bulk::Discard { .. } => vec![Verb::Discard],
         })
+    }
+
+    /// Tells the ledger what a bulk verb did to one message.
+    fn note(&mut self, bulk: &step::Bulk, queue: &QueueName, id: MessageId) {
+        match bulk {
+            step::Bulk::Reschedule { delay: Some(ms), .. } => {
+                self.ledger.rescheduled(queue, id, self.now.plus(Millis::new(*ms)));
+            }
+            step::Bulk::Reschedule { delay: None, .. } => {}
+            step::Bulk::Move(target) => {
+                let dead = self.states.get(&(queue.clone(), id)) == Some(&State::Dead);
+                self.ledger.moved(queue, id, &name(*target), (self.now, dead));
+            }
+            step::Bulk::Redrive => self.ledger.redriven(queue, id, self.now),
+            step::Bulk::Discard { .. } => self.ledger.discarded(queue, id),
+        }
     }
 
     fn filter(&self, pick: &Select) -> Filter {

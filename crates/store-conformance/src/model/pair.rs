@@ -18,8 +18,8 @@ use redrive_core::queue::{QueueName, QueueSettings};
 use redrive_core::receipt::Claim;
 use redrive_core::time::{Millis, Timestamp};
 use redrive_store::{
-    AckItem, Batch, BuryItem, EnqueueItem, ExtendItem, Filter, Judged, LaneChoice, LeaseRequest, LeaseTarget,
-    Limit, NackItem, Now, Pick, ReleaseItem, Settled, Store,
+    AckItem, Batch, BuryItem, EnqueueItem, EnqueueOutcome, ExtendItem, Filter, Judged, LaneChoice,
+    LeaseRequest, LeaseTarget, Limit, NackItem, Now, Pick, ReleaseItem, Released, Settled, Store,
 };
 use redrive_store_memory::MemoryStore;
 
@@ -48,7 +48,7 @@ pub(super) struct Pair {
     pub(super) subject: Arc<dyn Store>,
     pub(super) reference: MemoryStore,
     pub(super) ledger: Ledger,
-    states: States,
+    pub(super) states: States,
     pub(super) now: Timestamp,
     pub(super) dice: Dice,
     pub(super) ids: Vec<MessageId>,
@@ -179,10 +179,16 @@ impl Pair {
 
     async fn enqueue(&mut self, items: &[Item], all_or_nothing: bool) -> Checked {
         let items: Vec<EnqueueItem> = items.iter().map(|item| self.draft(item)).collect();
+        let queues: Vec<QueueName> = items.iter().map(|item| item.queue.clone()).collect();
         let batch = if all_or_nothing { Batch::all_or_nothing(items) } else { Batch::each(items) };
         let batch = batch.map_err(|error| error.to_string())?;
         let ours = self.subject.enqueue(self.at(), batch.clone()).await.map_err(|error| error.code());
         let theirs = self.reference.enqueue(self.at(), batch).await.map_err(|error| error.code());
+        for (queue, outcome) in queues.iter().zip(ours.iter().flatten()) {
+            if let EnqueueOutcome::Enqueued { id, visible_at } = outcome {
+                self.ledger.enqueued(queue, *id, *visible_at);
+            }
+        }
         same("enqueue", &ours, &theirs)
     }
 
@@ -240,6 +246,7 @@ impl Pair {
         };
         same("what the lease call swept", &ours.swept, &theirs.swept)?;
         self.judged(&ours.swept.expired);
+        self.judged(&ours.swept.lapsed);
         for (ours, theirs) in ours.messages.iter().zip(&theirs.messages) {
             same("a leased message", &plain(ours.clone()), &plain(theirs.clone()))?;
             self.ledger.granted(ours, &settings.clone().unwrap_or_default(), self.now)?;
@@ -255,10 +262,10 @@ impl Pair {
         self.subject.stats(self.at(), queue).await.ok().map(|stats| stats.settings)
     }
 
-    /// Leases that were ended by a sweeper.
+    /// Messages that were judged by a sweeper.
     pub(super) fn judged(&mut self, judged: &[Judged]) {
         for one in judged {
-            self.ledger.ended(&one.queue, one.message);
+            self.ledger.judged(one);
         }
     }
 
@@ -279,8 +286,12 @@ impl Pair {
         let reference = settled(&self.reference, now, act, &theirs, all_or_nothing, seed).await?;
         same("a settlement", &subject, &reference)?;
         for (claim, outcome) in ours.iter().zip(&subject) {
-            if outcome.is_applied() {
+            if let Settled::Applied((time, judged)) = outcome {
                 self.ledger.accepted(claim, !matches!(act, Act::Extend { .. }))?;
+                if let (Act::Release(_), Some(visible_at)) = (act, time) {
+                    self.ledger.released(&claim.queue, claim.message, *visible_at);
+                }
+                self.judged(judged.as_slice());
             }
         }
         Ok(match act {
@@ -302,8 +313,9 @@ impl Pair {
             let batch = || Batch::one(ReleaseItem { target: target.clone(), delay: None }).expect("one item");
             let ours = self.subject.release(self.at(), batch()).await.map_err(|error| error.code());
             let theirs = self.reference.release(self.at(), batch()).await.map_err(|error| error.code());
-            if ours.iter().flatten().any(Settled::is_applied) {
-                self.ledger.ended(&queue, message);
+            if let Ok([Settled::Applied(Released { visible_at, lapsed })]) = ours.as_deref() {
+                self.ledger.released(&queue, message, *visible_at);
+                self.judged(lapsed.as_slice());
             }
             return same("a release by an operator", &ours, &theirs);
         }

@@ -1,6 +1,8 @@
 //! No other arrow exists: every verb tried on a message in every state ends where the table says, or nowhere.
 
-use redrive_core::lifecycle::{Reschedule, Verb, When, allows};
+use std::num::NonZeroU32;
+
+use redrive_core::lifecycle::{ARROWS, Reschedule, Verb, When, allows};
 use redrive_core::message::{Message, MessageId, State};
 use redrive_core::queue::{QueueName, Retention};
 use redrive_store::{Filter, LeaseTarget, Selection};
@@ -62,16 +64,28 @@ async fn attempt(w: &mut World, verb: Verb, stage: &Stage) -> bool {
     }
 }
 
+/// Lets happen what a verb waits for: the lease runs out, or a cap is lowered to what the message has used.
+async fn prepare(w: &mut World, verb: Verb, stage: &Stage) {
+    match verb {
+        Verb::Expire => w.advance(30_000),
+        Verb::Lapse => w.update(&stage.queue, |c| c.max_deliveries = Some(NonZeroU32::new(1))).await,
+        _ => {}
+    }
+}
+
 async fn every_verb_from_every_state_ends_where_the_table_says(w: &mut World) {
+    let mut happened: Vec<(Verb, State)> = Vec::new();
     for (n, from) in State::ALL.into_iter().enumerate() {
         for verb in Verb::ALL {
             let name = format!("q{n}-{verb}");
             let stage = stage(w, &name, from).await;
+            prepare(w, verb, &stage).await;
             let before = w.get(&stage.queue, stage.id).await;
             let applied = attempt(w, verb, &stage).await;
             let queue = if verb == Verb::Move && applied { &stage.target } else { &stage.queue };
             let to = w.state(queue, stage.id).await;
             if applied {
+                happened.push((verb, from));
                 assert!(
                     allows(verb, Some(from), to),
                     "{verb} led from {from} to {to:?}, which is not in the table"
@@ -89,6 +103,10 @@ async fn every_verb_from_every_state_ends_where_the_table_says(w: &mut World) {
                 w.store().delete_queue(w.at(), request).await.expect("deleted");
             }
         }
+    }
+    for arrow in ARROWS.iter().filter(|arrow| !matches!(arrow.verb, Verb::Enqueue | Verb::Promote)) {
+        let from = arrow.from.expect("every other verb starts somewhere");
+        assert!(happened.contains(&(arrow.verb, from)), "{} from {from} did not happen", arrow.verb);
     }
 }
 

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use redrive_core::message::{FairnessKey, Message};
+use redrive_core::lease::ConsumerName;
+use redrive_core::limits::BODY_BYTES_DEFAULT_MAX;
+use redrive_core::message::{Body, FairnessKey, Message};
 use redrive_core::policy::Weight;
 use redrive_core::queue::{Pause, QueueName, Weights};
-use redrive_store::{ClassFilter, PauseQueue};
+use redrive_store::{ClassFilter, LeaseRequest, Limit, PauseQueue};
 
 use crate::world::{World, key, kind, priority};
 
@@ -170,7 +172,30 @@ async fn keys_are_served_fairly_in_the_retry_lane_too(w: &mut World) {
     assert_eq!((got[&key("large")], got[&key("small")]), (4, 4));
 }
 
+async fn large_messages_starve_no_key(w: &mut World) {
+    let q = w.queue_with("q", |config| config.weights = Some(weights(&[("a", 16)]))).await;
+    let large = Body::new(vec![7; BODY_BYTES_DEFAULT_MAX]).expect("at the limit");
+    for name in ["a", "b"] {
+        for _ in 0..20 {
+            w.put_with(&q, |d| {
+                d.spec.fairness_key = key(name);
+                d.spec.body = large.clone();
+            })
+            .await;
+        }
+    }
+    let mut got = BTreeMap::new();
+    for _ in 0..2 {
+        let request = LeaseRequest::new(q.clone(), Limit::MAX, ConsumerName::default(), 1);
+        for message in w.store().lease(w.at(), request).await.expect("answers").messages {
+            *got.entry(message.spec.fairness_key).or_insert(0) += 1;
+        }
+    }
+    assert!(got.contains_key(&key("b")), "a turn that did not fit was charged, and never served: {got:?}");
+}
+
 rules!("fairness";
+    large_messages_starve_no_key,
     a_large_tenant_does_not_starve_a_small_one,
     keys_share_by_weight_in_calls_of_any_size,
     a_key_that_becomes_active_is_served_within_one_round,

@@ -138,7 +138,31 @@ async fn a_probe_is_the_ready_message_with_the_fewest_attempts(w: &mut World) {
     assert_eq!(alone[0].id(), ids[2], "the last probe again, where there is no other");
 }
 
+async fn more_leases_ran_out_than_one_call_ends(w: &mut World) {
+    let q = w.queue("q").await;
+    w.put_many(&q, 250, |_, _| ()).await;
+    assert_eq!(w.lease(&q, 250).await.len(), 250);
+    w.advance(30_000);
+    let leased = w.lease_with(&q, 250, |_| ()).await;
+    assert_eq!(leased.messages.len(), 250, "a call that ends only some of them says that there is more");
+    assert_eq!(leased.swept.expired.len(), 250);
+}
+
+async fn a_quiet_queue_says_that_nothing_is_left(w: &mut World) {
+    let q = w.queue("q").await;
+    w.put_with(&q, |d| d.visible = after(1_000)).await;
+    w.put(&q).await;
+    assert!(!w.lease_with(&q, 10, |_| ()).await.more);
+    assert!(!w.lease_with(&q, 10, |_| ()).await.more);
+    w.put_many(&q, 2, |_, _| ()).await;
+    let first = w.lease_with(&q, 1, |_| ()).await;
+    assert!(first.more, "one of two was asked for");
+    assert_eq!(first.at, w.now());
+}
+
 rules!("lease";
+    more_leases_ran_out_than_one_call_ends,
+    a_quiet_queue_says_that_nothing_is_left,
     taking_a_lease_charges_the_attempt,
     a_lease_names_its_consumer_and_its_deadline,
     the_call_beats_the_message_beats_the_queue,

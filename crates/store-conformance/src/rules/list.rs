@@ -2,9 +2,9 @@
 
 use redrive_core::message::State;
 use redrive_core::queue::QueueName;
-use redrive_store::{Filter, ListRequest, QueueError};
+use redrive_store::{Filter, ListRequest, QueueError, Selection};
 
-use crate::world::{World, after, at_most};
+use crate::world::{World, after, at_most, kind};
 
 async fn a_look_takes_no_lease(w: &mut World) {
     let q = w.queue("q").await;
@@ -86,7 +86,28 @@ async fn a_queue_that_is_not_there_is_an_error(w: &mut World) {
     assert_eq!(w.store().get(&nowhere, id).await.expect("answers"), None);
 }
 
+async fn a_needle_is_found_in_a_haystack(w: &mut World) {
+    let q = w.queue("q").await;
+    w.put_many(&q, 1_200, |_, _| ()).await;
+    let needle = w.put_with(&q, |d| d.spec.kind = kind("needle")).await;
+    w.put_many(&q, 50, |_, _| ()).await;
+    let filter = || Filter { kinds: vec![kind("needle")], ..Filter::default() };
+    assert_eq!(w.ids(&q, filter()).await, [needle]);
+    let mut selection = Selection::new(q.clone(), filter());
+    let mut discarded = Vec::new();
+    loop {
+        let step = w.store().discard(w.at(), selection.clone(), false).await.expect("answers");
+        discarded.extend(step.applied);
+        match step.next {
+            Some(next) => selection.after = Some(next),
+            None => break,
+        }
+    }
+    assert_eq!(discarded, [needle], "a step that finds nothing is not the end");
+}
+
 rules!("list";
+    a_needle_is_found_in_a_haystack,
     a_look_takes_no_lease,
     each_state_is_listed,
     pages_go_on_where_the_last_one_ended,

@@ -42,6 +42,7 @@ mod extend;
 mod fairness;
 mod fencing;
 mod filter;
+mod instances;
 mod lanes;
 mod lapse;
 mod lease;
@@ -82,6 +83,7 @@ pub(crate) fn all() -> Vec<Rule> {
         queue::rules(),
         ordering::rules(),
         fencing::rules(),
+        instances::rules(),
         lanes::rules(),
         fairness::rules(),
         dedup::rules(),

@@ -126,6 +126,7 @@ async fn the_failure_is_written_down(w: &mut World) {
     let judged = w.nack_with(&message, |item| item.error = error.clone()).await.applied().expect("applied");
     assert_eq!((judged.message, judged.kind, judged.error), (id, kind("mail"), error.clone()));
     assert_eq!((judged.queue, judged.moved_to), (q.clone(), None));
+    assert_eq!((judged.at, judged.leased_at), (w.now(), Some(leased_at)));
     let kept = w.get(&q, id).await.expect("there");
     assert_eq!(kept.history.last_error, Some(error.clone()));
     let record = kept.history.failures.back().expect("one");
@@ -212,7 +213,48 @@ async fn a_changed_policy_judges_what_is_leased_already(w: &mut World) {
     assert_eq!(failed(w, &message, Asked::Nothing).await, Verdict::RetryAt(due, DelayRule::Backoff));
 }
 
+async fn any_error_text_is_kept(w: &mut World) {
+    let q = w.queue("q").await;
+    w.put(&q).await;
+    for text in
+        ["", "\0", "line\nline\r\n\t\u{7}", "'; DROP TABLE messages; --", "é \u{202e}\u{1F4A5}", "{}[]\"\\%_"]
+    {
+        let message = w.lease_one(&q).await;
+        let error = ErrorText::new(text);
+        assert!(w.nack_with(&message, |item| item.error = error.clone()).await.is_applied(), "{text:?}");
+        let kept = w.get(&q, message.id()).await.expect("there");
+        assert_eq!(kept.history.last_error, Some(error), "{text:?}");
+    }
+}
+
+async fn how_it_died_stays_with_the_message(w: &mut World) {
+    let graveyard = w.queue("graveyard").await;
+    let q = dying(w, "q", "graveyard").await;
+    let id = w.put(&q).await;
+    let message = w.lease_one(&q).await;
+    w.nack_with(&message, |item| item.error = ErrorText::new("timeout after 31 ms")).await;
+    let death = w.get(&graveyard, id).await.expect("moved").history.death.expect("it died");
+    assert_eq!((death.reason, death.at), (DeadReason::MaxAttempts, w.now()));
+    assert_eq!(death.fingerprint, Fingerprint::of("timeout after 31 ms"));
+}
+
+async fn a_graveyard_that_cannot_take_it_leaves_it_dead_where_it_was(w: &mut World) {
+    let graveyard = w.queue("graveyard").await;
+    let q = dying(w, "q", "graveyard").await;
+    let draft = w.draft();
+    w.put_with(&graveyard, |d| *d = draft.clone()).await;
+    let id = w.put_with(&q, |d| *d = draft).await;
+    let message = w.lease_one(&q).await;
+    let judged = w.nack(&message).await.applied().expect("applied");
+    assert_eq!(judged.moved_to, None, "the graveyard has a message of that id");
+    assert_eq!(
+        (w.state(&q, id).await, w.state(&graveyard, id).await),
+        (Some(State::Dead), Some(State::Ready))
+    );
+}
+
 rules!("nack";
+    any_error_text_is_kept,
     a_failed_message_waits_for_its_backoff,
     without_a_delay_it_is_ready_at_once_and_for_ever,
     the_cap_is_exact,
@@ -228,4 +270,6 @@ rules!("nack";
     across queues:
     a_dead_letter_is_moved_not_copied,
     a_full_graveyard_still_takes_dead_letters,
+    how_it_died_stays_with_the_message,
+    a_graveyard_that_cannot_take_it_leaves_it_dead_where_it_was,
 );

@@ -24,9 +24,15 @@ fn main() -> ExitCode {
         trials.push(Trial::test(format!("{}::is_caught_by_its_rule", act.name), move || caught(&act, rule)));
     }
     for act in all() {
-        if act.histories == ByHistories::Found {
-            trials.push(Trial::test(format!("{}::is_found_by_histories", act.name), move || found(&act)));
-        }
+        let trial = match act.histories {
+            ByHistories::Found => {
+                Trial::test(format!("{}::is_found_by_histories", act.name), move || found(&act))
+            }
+            ByHistories::NotSeen => {
+                Trial::test(format!("{}::is_not_seen_by_histories", act.name), move || not_seen(&act))
+            }
+        };
+        trials.push(trial);
     }
     let mut arguments = Arguments::from_args();
     // The panics of rules that are meant to break are taken as findings, by whichever thread.
@@ -54,6 +60,14 @@ fn caught(act: &Act, name: &str) -> Result<(), Failed> {
     match check(&act.subject(), rule) {
         Finding::Broken(_) => Ok(()),
         other => Err(format!("not caught by {name}: {other:?}").into()),
+    }
+}
+
+/// What this file says about the histories is true, too.
+fn not_seen(act: &Act) -> Result<(), Failed> {
+    match model::explore(&act.subject(), 1, |tally| tally.histories >= HISTORIES_MAX / 10) {
+        Ok(_) => Ok(()),
+        Err(counterexample) => Err(format!("found after all: {}", counterexample.reason).into()),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::wrap::{Sabotage, Saboteur};
 pub(crate) enum ByHistories {
     /// They can.
     Found,
-    /// Whose turn it is, is what an instance keeps for itself; the histories accept any lawful choice.
+    /// They accept any lawful choice of whose turn it is, and read queues that fit on one page.
     NotSeen,
 }
 
@@ -77,6 +77,8 @@ acts! {
     serving::RestartEndsLeases: "recovery::a_lease_is_not_handed_out_again_by_a_restart", Found;
     serving::TwoProbes: "breaker::one_probe_means_one_over_all_instances", Found;
     serving::ProbeBurnsAttempts: "breaker::an_open_breaker_burns_no_attempt", Found;
+    serving::MoreIsNeverSaid: "lease::more_leases_ran_out_than_one_call_ends", Found;
+    serving::CursorSkipsOne: "list::pages_go_on_where_the_last_one_ended", NotSeen;
 }
 
 /// The claim of whatever lease a message has now.

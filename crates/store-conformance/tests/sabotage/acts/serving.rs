@@ -108,7 +108,7 @@ impl Sabotage for IndexEntryLeftBehind {
     }
 }
 
-/// Every third lease is not counted.
+/// Arrivals are counted that never were.
 #[derive(Debug, Default)]
 pub(super) struct CounterOutsideTheWrite;
 
@@ -182,5 +182,30 @@ impl Sabotage for TwoProbes {
         let blind = |write: Write| Write { expect: Expect::Anything, ..write };
         let writes = writes.into_items().into_iter().map(blind).collect();
         store.registry_write(Writes::new(writes).expect("they were good before")).await
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct MoreIsNeverSaid;
+
+#[async_trait]
+impl Sabotage for MoreIsNeverSaid {
+    async fn lease(&self, store: &dyn Store, now: Now, request: LeaseRequest) -> Result<Leased, QueueError> {
+        Ok(Leased { more: false, ..store.lease(now, request).await? })
+    }
+}
+
+/// The last message of a page falls between it and the next.
+#[derive(Debug, Default)]
+pub(super) struct CursorSkipsOne;
+
+#[async_trait]
+impl Sabotage for CursorSkipsOne {
+    async fn list(&self, store: &dyn Store, now: Now, request: ListRequest) -> Result<Page, QueueError> {
+        let mut page = store.list(now, request).await?;
+        if page.next.is_some() {
+            page.messages.pop();
+        }
+        Ok(page)
     }
 }

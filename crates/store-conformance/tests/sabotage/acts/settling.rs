@@ -74,7 +74,7 @@ impl Sabotage for ExtendIgnoresLeaseId {
     }
 }
 
-/// The answer is right, and the deadline is not written.
+/// The extension is accepted, and the deadline stays where it was.
 #[derive(Debug, Default)]
 pub(super) struct ExtendIsForgotten;
 
