@@ -50,7 +50,7 @@ fn row_key() -> EntryKey {
 
 fn open_by_failures(breaker: &mut Breaker, now: Timestamp) {
     for n in 0..8u128 {
-        breaker.record(now, MessageId::new(now, n), Outcome::Failure);
+        breaker.record(now, now, MessageId::new(now, n), Outcome::Failure);
     }
     assert_eq!(breaker.state(now), BreakerState::Open);
 }
@@ -93,7 +93,7 @@ async fn an_open_breaker_burns_no_attempt(w: &mut World) {
         let deadline = probe[0].lease().expect("leased").deadline;
         assert!(instance.breaker.probe_leased(ticket, probe[0].id(), deadline));
         w.nack(&probe[0]).await;
-        instance.breaker.record(w.now(), probe[0].id(), Outcome::Failure);
+        instance.breaker.record(w.now(), w.now(), probe[0].id(), Outcome::Failure);
         assert_eq!(instance.breaker.state(w.now()), BreakerState::Open);
         probed.push(probe[0].id());
     }

@@ -27,6 +27,8 @@ mod config;
 #[cfg(test)]
 mod model;
 mod row;
+#[cfg(test)]
+mod tests;
 mod window;
 
 pub use change::{BreakerState, Change, ChangeReason};
@@ -88,6 +90,7 @@ pub struct Breaker {
     window: Window,
     last_ticket: u64,
     last_probe: Option<MessageId>,
+    closed_at: Timestamp,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -107,7 +110,15 @@ impl Breaker {
     /// One of several breakers that go through one row. `instance` must differ between them: random bits do.
     pub fn shared(config: BreakerConfig, instance: u64) -> Self {
         let phase = Phase::Closed { ramp: None };
-        Self { config, instance, phase, window: Window::default(), last_ticket: 0, last_probe: None }
+        Self {
+            config,
+            instance,
+            phase,
+            window: Window::default(),
+            last_ticket: 0,
+            last_probe: None,
+            closed_at: Timestamp::EPOCH,
+        }
     }
 
     /// The state at `now`.
@@ -119,8 +130,9 @@ impl Breaker {
         }
     }
 
-    /// How many more messages may be leased while `in_flight` are. The caller counts leases, so nothing
-    /// leaks.
+    /// How many more messages may be leased while `in_flight` are, of the leases taken since
+    /// [`Breaker::closed_at`]: one from before the outage may last for hours and says nothing about the ramp. The
+    /// caller counts leases, so nothing leaks.
     pub fn allowance(&self, now: Timestamp, in_flight: u32) -> Allowance {
         match self.phase {
             Phase::Closed { ramp: None } => Allowance::Unlimited,
@@ -140,6 +152,12 @@ impl Breaker {
     pub fn tally(&mut self, now: Timestamp) -> Tally {
         self.window.slide(now, self.config.window);
         self.window.tally()
+    }
+
+    /// When it last closed. Leases taken before are of another time: they neither count in the window nor against
+    /// the ramp.
+    pub fn closed_at(&self) -> Timestamp {
+        self.closed_at
     }
 
     /// The message probed last: another one that is ready makes the better probe.
@@ -207,12 +225,21 @@ impl Breaker {
         }
     }
 
-    /// Hears how a lease ended. Closed, it may open; half-open, only the probe's outcome moves it.
+    /// Hears how a lease that was taken at `leased_at` ended. Closed, it may open; half-open, only the probe's outcome
+    /// moves it. Leases that were taken during the outage and end after it say nothing about the target that came
+    /// back.
     ///
     /// Only what the store applied is an outcome. A settle that was fenced off ended nothing, and counting it
     /// could free the slot of a probe that is still running.
-    pub fn record(&mut self, now: Timestamp, message: MessageId, outcome: Outcome) -> Option<Change> {
+    pub fn record(
+        &mut self,
+        now: Timestamp,
+        leased_at: Timestamp,
+        message: MessageId,
+        outcome: Outcome,
+    ) -> Option<Change> {
         match self.phase {
+            Phase::Closed { .. } if leased_at < self.closed_at => None,
             Phase::Closed { ramp } => self.count(now, message, outcome, ramp),
             Phase::Open { probe: Some(slot), .. } if slot.message == Some(message) => {
                 self.settle_probe(now, outcome)
@@ -232,7 +259,7 @@ impl Breaker {
     /// An operator closes it; the ramp applies. Where it is closed already, it only forgets its window.
     pub fn reset(&mut self, now: Timestamp) -> Option<Change> {
         let from = self.state(now);
-        self.close();
+        self.close(now);
         changed(from, BreakerState::Closed, now, ChangeReason::Operator)
     }
 
@@ -254,7 +281,7 @@ impl Breaker {
         self.last_probe = row.last_probe.or(self.last_probe);
         match (row.open_until, self.phase) {
             (None, Phase::Closed { .. }) => {}
-            (None, Phase::Open { .. }) => self.close(),
+            (None, Phase::Open { .. }) => self.close(now),
             (Some(until), Phase::Open { until: known, reported, .. }) if until == known => {
                 self.phase = Phase::Open { until, reported, probe: row.probe };
             }
@@ -294,7 +321,7 @@ impl Breaker {
     fn settle_probe(&mut self, now: Timestamp, outcome: Outcome) -> Option<Change> {
         let (to, reason) = match outcome {
             Outcome::Success => {
-                self.close();
+                self.close(now);
                 (BreakerState::Closed, ChangeReason::ProbeSucceeded)
             }
             Outcome::Failure => {
@@ -316,9 +343,10 @@ impl Breaker {
 
     /// The window starts empty: failures of the outage say nothing about the target that came back. A ramp
     /// that is under way goes on.
-    fn close(&mut self) {
+    fn close(&mut self, now: Timestamp) {
         if let Phase::Open { .. } = self.phase {
             self.phase = Phase::Closed { ramp: Some(1) };
+            self.closed_at = now;
         }
         self.window.clear();
     }
@@ -349,245 +377,4 @@ fn next_limit(limit: u32) -> Option<u32> {
 
 fn changed(from: BreakerState, to: BreakerState, at: Timestamp, reason: ChangeReason) -> Option<Change> {
     (from != to).then_some(Change { from, to, at, reason })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(ms: u64) -> Timestamp {
-        Timestamp::from_millis(ms)
-    }
-
-    fn message(number: u8) -> MessageId {
-        MessageId::new(Timestamp::EPOCH, u128::from(number))
-    }
-
-    /// Open since `EPOCH`, half-open from 30 s on.
-    fn opened() -> Breaker {
-        let mut breaker = Breaker::new(BreakerConfig::default());
-        breaker.trip(Timestamp::EPOCH);
-        breaker
-    }
-
-    /// Half-open at 30 s, with `message(1)` as its probe until 60 s.
-    fn probing() -> Breaker {
-        let mut breaker = opened();
-        let ticket = breaker.reserve_probe(at(30_000)).unwrap();
-        assert!(breaker.probe_leased(ticket, message(1), at(60_000)));
-        breaker
-    }
-
-    fn arrow(change: Option<Change>) -> Option<(BreakerState, BreakerState, &'static str)> {
-        change.map(|change| (change.from, change.to, change.reason.as_str()))
-    }
-
-    #[test]
-    fn more_than_half_of_four_messages_failing_opens_it() {
-        let mut breaker = Breaker::new(BreakerConfig::default());
-        for number in 1..=3 {
-            assert_eq!(breaker.record(at(1), message(number), Outcome::Failure), None, "three are too few");
-        }
-        let change = breaker.record(at(2), message(4), Outcome::Success).unwrap();
-        assert_eq!(change.reason, ChangeReason::FailureShare(Tally { messages: 4, failed: 3 }));
-        assert_eq!(breaker.allowance(at(2), 0), Allowance::Nothing { until: Some(at(30_002)) });
-    }
-
-    #[test]
-    fn exactly_half_failing_does_not_open_it() {
-        let mut breaker = Breaker::new(BreakerConfig::default());
-        for number in 1..=20 {
-            let outcome = if number % 2 == 0 { Outcome::Failure } else { Outcome::Success };
-            assert_eq!(breaker.record(at(1), message(number), outcome), None);
-        }
-        assert_eq!(breaker.allowance(at(1), 1_000_000), Allowance::Unlimited);
-    }
-
-    #[test]
-    fn a_message_counts_with_its_latest_outcome() {
-        let mut breaker = Breaker::new(BreakerConfig::default());
-        for number in 1..=3 {
-            breaker.record(at(1), message(number), Outcome::Failure);
-        }
-        breaker.record(at(2), message(3), Outcome::Success);
-        breaker.record(at(2), message(2), Outcome::Success);
-        breaker.record(at(2), message(2), Outcome::NoOutcome);
-        assert_eq!(breaker.record(at(3), message(4), Outcome::Success), None);
-        assert_eq!(breaker.tally(at(3)), Tally { messages: 4, failed: 1 });
-    }
-
-    #[test]
-    fn half_open_is_reported_once() {
-        let mut breaker = opened();
-        assert_eq!(breaker.poll(at(29_999)), None);
-        let expected = (BreakerState::Open, BreakerState::HalfOpen, "open_elapsed");
-        assert_eq!(arrow(breaker.poll(at(30_000))), Some(expected));
-        assert_eq!(breaker.poll(at(30_001)), None);
-    }
-
-    #[test]
-    fn a_probe_that_succeeds_closes_it_and_the_ramp_doubles() {
-        let mut breaker = probing();
-        let expected = (BreakerState::HalfOpen, BreakerState::Closed, "probe_succeeded");
-        assert_eq!(arrow(breaker.record(at(31_000), message(1), Outcome::Success)), Some(expected));
-        let mut limit = 1;
-        while limit <= RAMP_LIMIT_MAX {
-            assert_eq!(breaker.allowance(at(31_000), 0), Allowance::UpTo(limit));
-            assert_eq!(breaker.allowance(at(31_000), limit), Allowance::Nothing { until: None });
-            breaker.record(at(31_000), message(9), Outcome::Success);
-            limit *= 2;
-        }
-        assert_eq!(breaker.allowance(at(31_000), u32::MAX), Allowance::Unlimited);
-    }
-
-    #[test]
-    fn a_probe_that_fails_opens_it_anew() {
-        let mut breaker = probing();
-        let expected = (BreakerState::HalfOpen, BreakerState::Open, "probe_failed");
-        assert_eq!(arrow(breaker.record(at(31_000), message(1), Outcome::Failure)), Some(expected));
-        assert_eq!(breaker.allowance(at(60_999), 0), Allowance::Nothing { until: Some(at(61_000)) });
-        assert_eq!(breaker.allowance(at(61_000), 0), Allowance::Probe);
-        assert_eq!(breaker.last_probe(), Some(message(1)));
-    }
-
-    #[test]
-    fn failures_of_the_outage_do_not_count_after_closing() {
-        let mut breaker = Breaker::new(BreakerConfig::default());
-        for number in 1..=4 {
-            breaker.record(at(1), message(number), Outcome::Failure);
-        }
-        breaker.reset(at(2));
-        assert_eq!(breaker.tally(at(2)), Tally::default());
-        assert_eq!(breaker.record(at(3), message(9), Outcome::Failure), None);
-    }
-
-    #[test]
-    fn outcomes_of_other_messages_move_nothing_while_open_or_half_open() {
-        for (mut breaker, now) in [(opened(), at(10_000)), (probing(), at(40_000))] {
-            let row = breaker.row();
-            for number in 2..=20 {
-                assert_eq!(breaker.record(now, message(number), Outcome::Success), None);
-                assert_eq!(breaker.record(now, message(number), Outcome::Failure), None);
-            }
-            assert_eq!(breaker.row(), row);
-        }
-    }
-
-    #[test]
-    fn a_probe_without_an_outcome_frees_the_slot() {
-        let mut breaker = probing();
-        assert_eq!(breaker.allowance(at(31_000), 1), Allowance::Nothing { until: Some(at(60_000)) });
-        assert_eq!(breaker.record(at(31_000), message(1), Outcome::NoOutcome), None);
-        assert_eq!(breaker.allowance(at(31_000), 0), Allowance::Probe);
-    }
-
-    #[test]
-    fn a_forgotten_probe_frees_the_slot_by_time() {
-        let mut breaker = opened();
-        assert!(breaker.reserve_probe(at(30_000)).is_some());
-        assert_eq!(breaker.reserve_probe(at(59_999)), None);
-        assert!(breaker.reserve_probe(at(60_000)).is_some(), "the reservation ran out");
-        let mut breaker = probing();
-        breaker.probe_extended(message(2), at(31_000));
-        breaker.probe_extended(message(1), at(90_000));
-        assert_eq!(breaker.reserve_probe(at(89_999)), None);
-        assert!(breaker.reserve_probe(at(90_000)).is_some(), "the lease ran out");
-    }
-
-    #[test]
-    fn an_overdue_probe_still_decides_until_another_takes_the_slot() {
-        let mut breaker = probing();
-        let change = breaker.clone().record(at(60_000), message(1), Outcome::Failure);
-        assert_eq!(
-            change.map(|change| change.to),
-            Some(BreakerState::Open),
-            "expire comes after the deadline"
-        );
-        assert!(breaker.reserve_probe(at(60_000)).is_some());
-        assert_eq!(breaker.record(at(60_000), message(1), Outcome::Failure), None);
-        assert_eq!(breaker.state(at(60_000)), BreakerState::HalfOpen);
-    }
-
-    #[test]
-    fn a_stale_ticket_neither_frees_nor_fills_a_newer_slot() {
-        let mut breaker = opened();
-        let stale = breaker.reserve_probe(at(30_000)).unwrap();
-        let fresh = breaker.reserve_probe(at(60_000)).unwrap();
-        let row = breaker.row();
-        breaker.drop_probe(stale);
-        assert!(!breaker.probe_leased(stale, message(1), at(99_000)));
-        assert_eq!(breaker.row(), row);
-        assert!(breaker.probe_leased(fresh, message(2), at(99_000)));
-        assert!(!breaker.probe_leased(fresh, message(3), at(99_000)), "one ticket, one message");
-        breaker.drop_probe(fresh);
-        assert_eq!(breaker.allowance(at(60_000), 0), Allowance::Probe);
-    }
-
-    #[test]
-    fn an_operator_trips_and_resets() {
-        let mut breaker = Breaker::new(BreakerConfig::default());
-        let tripped = (BreakerState::Closed, BreakerState::Open, "operator");
-        assert_eq!(arrow(breaker.trip(at(0))), Some(tripped));
-        assert_eq!(breaker.trip(at(10_000)), None);
-        assert_eq!(breaker.allowance(at(39_999), 0), Allowance::Nothing { until: Some(at(40_000)) });
-        let reset = (BreakerState::Open, BreakerState::Closed, "operator");
-        assert_eq!(arrow(breaker.reset(at(11_000))), Some(reset));
-        assert_eq!(breaker.reset(at(11_000)), None);
-        assert_eq!(breaker.allowance(at(11_000), 0), Allowance::UpTo(1), "a reset ramps, and twice is once");
-        let mut breaker = probing();
-        let again = (BreakerState::HalfOpen, BreakerState::Open, "operator");
-        assert_eq!(arrow(breaker.trip(at(31_000))), Some(again));
-        assert_eq!(breaker.record(at(31_001), message(1), Outcome::Success), None, "no longer the probe");
-    }
-
-    #[test]
-    fn a_probe_may_be_settled_at_another_instance() {
-        let ours = probing();
-        let mut other = Breaker::shared(BreakerConfig::default(), 7);
-        let met = (BreakerState::Closed, BreakerState::Open, "adopted");
-        assert_eq!(arrow(other.adopt(ours.row(), at(31_000))), Some(met));
-        assert_eq!(arrow(other.poll(at(31_000))).map(|(_, to, _)| to), Some(BreakerState::HalfOpen));
-        assert_eq!(other.reserve_probe(at(31_000)), None);
-        assert_eq!(other.last_probe(), Some(message(1)));
-        let closed = other.record(at(32_000), message(1), Outcome::Success);
-        assert_eq!(closed.map(|change| change.to), Some(BreakerState::Closed));
-        let mut ours = ours;
-        let told = (BreakerState::HalfOpen, BreakerState::Closed, "adopted");
-        assert_eq!(arrow(ours.adopt(other.row(), at(32_000))), Some(told));
-        assert_eq!(ours.allowance(at(32_000), 0), Allowance::UpTo(1));
-    }
-
-    #[test]
-    fn numbers_go_on_where_another_instance_freed_the_slot() {
-        let mut first = opened();
-        let ticket = first.reserve_probe(at(30_000)).unwrap();
-        first.drop_probe(ticket);
-        let mut second = Breaker::shared(BreakerConfig::default(), 2);
-        second.adopt(first.row(), at(30_000));
-        let next = second.reserve_probe(at(30_000)).unwrap();
-        assert!(next.number() > ticket.number());
-    }
-
-    #[test]
-    fn reading_the_row_again_does_not_report_half_open_again() {
-        let mut breaker = opened();
-        assert!(breaker.poll(at(30_000)).is_some());
-        assert_eq!(breaker.adopt(breaker.row(), at(30_000)), None);
-        assert_eq!(breaker.poll(at(30_000)), None);
-    }
-
-    #[test]
-    fn the_loser_of_a_race_for_the_same_number_cannot_touch_the_winners_probe() {
-        let row = opened().row();
-        let mut winner = Breaker::shared(BreakerConfig::default(), 1);
-        let mut loser = Breaker::shared(BreakerConfig::default(), 2);
-        winner.adopt(row, at(30_000));
-        loser.adopt(row, at(30_000));
-        winner.reserve_probe(at(30_000)).unwrap();
-        let lost = loser.reserve_probe(at(30_000)).unwrap();
-        loser.adopt(winner.row(), at(30_000));
-        assert!(!loser.probe_leased(lost, message(1), at(40_000)));
-        loser.drop_probe(lost);
-        assert_eq!(loser.row(), winner.row());
-    }
 }

@@ -160,7 +160,7 @@ impl World {
             && outcome != Outcome::NoOutcome
             && tally.messages >= 4
             && tally.failed * 2 > tally.messages;
-        let change = self.breaker.record(self.now, message(number), outcome);
+        let change = self.breaker.record(self.now, self.now, message(number), outcome);
         prop_assert_eq!(change.is_some(), opens || (is_probe && outcome != Outcome::NoOutcome));
         if let Some(Change { reason: ChangeReason::FailureShare(counted), .. }) = change {
             prop_assert_eq!(counted, tally);
@@ -302,7 +302,7 @@ impl Instance {
     }
 
     fn hear(&mut self, settled: u8, outcome: Outcome, row: &mut SharedRow, now: Timestamp) {
-        self.breaker.record(now, message(settled), outcome);
+        self.breaker.record(now, now, message(settled), outcome);
         self.swap(row, now);
     }
 
@@ -394,8 +394,8 @@ proptest! {
         for (passed, healthy) in steps {
             now = now.plus(Millis::new(passed));
             let change = match healthy {
-                Some(number) => breaker.record(now, message(number), Outcome::Success),
-                None => breaker.record(now, message(0), Outcome::Failure),
+                Some(number) => breaker.record(now, now, message(number), Outcome::Success),
+                None => breaker.record(now, now, message(0), Outcome::Failure),
             };
             prop_assert_eq!(change, None);
         }
@@ -411,7 +411,7 @@ proptest! {
         let known = u8::try_from(min_messages - 1).unwrap();
         for (passed, number, outcome) in steps {
             now = now.plus(Millis::new(passed));
-            prop_assert_eq!(breaker.record(now, message(number % known), outcome), None);
+            prop_assert_eq!(breaker.record(now, now, message(number % known), outcome), None);
         }
     }
 
