@@ -14,6 +14,9 @@
 //! | 1–80 | queue name |
 //! | 16 | HMAC-SHA-256 over all of the above, its first half |
 
+// What is read here came from outside.
+#![cfg_attr(not(test), deny(clippy::indexing_slicing))]
+
 use std::fmt;
 use std::num::NonZeroU32;
 

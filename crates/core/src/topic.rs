@@ -1,5 +1,8 @@
 //! Topics, and the patterns by which subscriptions choose them.
 
+// What is read here came from outside.
+#![cfg_attr(not(test), deny(clippy::indexing_slicing))]
+
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;

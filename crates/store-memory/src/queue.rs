@@ -55,16 +55,19 @@ impl State {
 
     fn check_settings(&self, name: &QueueName, settings: &QueueSettings) -> Result<(), QueueError> {
         settings.check()?;
-        let mut next = settings.dead_letter_to.as_ref();
-        // No cycle was let in before, so a walk that does not meet `name` ends.
-        while let Some(target) = next {
-            if target == name {
-                let first = settings.dead_letter_to.clone().unwrap_or_else(|| name.clone());
-                return Err(QueueError::DeadLetterCycle(first));
+        let first = settings.dead_letter_to.as_ref();
+        let mut next = first;
+        // A line longer than there are queues goes round in a circle somewhere, with or without this queue.
+        for _ in 0..self.queues.len() + 2 {
+            match next {
+                None => return Ok(()),
+                Some(target) if target == name => break,
+                Some(target) => {
+                    next = self.queues.get(target).and_then(|queue| queue.settings.dead_letter_to.as_ref());
+                }
             }
-            next = self.queues.get(target).and_then(|queue| queue.settings.dead_letter_to.as_ref());
         }
-        Ok(())
+        Err(QueueError::DeadLetterCycle(first.unwrap_or(name).clone()))
     }
 
     pub(crate) fn delete_queue(&mut self, request: &DeleteQueue) -> Result<(), QueueError> {

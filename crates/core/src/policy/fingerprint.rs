@@ -18,6 +18,9 @@
 //! What was normalised once stays as it is: beside a quote, `#` counts as the letter or digit that it
 //! replaced.
 
+// What is read here came from outside.
+#![cfg_attr(not(test), deny(clippy::indexing_slicing))]
+
 use std::fmt;
 use std::net::Ipv6Addr;
 use std::str::FromStr;

@@ -3,6 +3,9 @@
 //! Seventy-four bytes, always: version, flags, then each field at its place, big-endian, zero where absent.
 //! Equal rows have equal bytes, since a store compares bytes before it swaps.
 
+// What is read here came from outside.
+#![cfg_attr(not(test), deny(clippy::indexing_slicing))]
+
 use crate::invalid::Invalid;
 use crate::message::MessageId;
 use crate::time::Timestamp;
