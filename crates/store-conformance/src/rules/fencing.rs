@@ -133,6 +133,9 @@ async fn a_receipt_for_another_message_or_lease_changes_nothing(w: &mut World) {
     forged = mine.clone();
     forged.spec.id = MessageId::MIN;
     nothing_works(w, &forged, false).await;
+    forged = mine.clone();
+    forged.queue = w.queue("elsewhere").await;
+    nothing_works(w, &forged, false).await;
     assert!(w.ack(&mine).await.is_applied() && w.ack(&other).await.is_applied());
 }
 

@@ -23,6 +23,16 @@ async fn the_first_in_is_the_first_out(w: &mut World) {
     assert_eq!(one_by_one, ids[7..]);
 }
 
+async fn the_order_is_not_the_order_of_ids(w: &mut World) {
+    let q = w.queue("q").await;
+    let mut ids: Vec<MessageId> = (0..10).map(|_| w.draft().spec.id).collect();
+    ids.reverse();
+    for id in &ids {
+        w.put_with(&q, |d| d.spec.id = *id).await;
+    }
+    assert_eq!(w.lease_ids(&q, 10).await, ids, "a caller may choose its ids in any order");
+}
+
 async fn a_higher_priority_is_served_first(w: &mut World) {
     let q = w.queue("q").await;
     let mut by_level: Vec<(u8, MessageId)> = Vec::new();
@@ -108,6 +118,7 @@ async fn a_time_in_the_past_means_now(w: &mut World) {
 
 rules!("ordering";
     the_first_in_is_the_first_out,
+    the_order_is_not_the_order_of_ids,
     a_higher_priority_is_served_first,
     a_delayed_message_goes_to_the_back_when_its_time_comes,
     a_nacked_message_goes_to_the_back_of_the_retries,

@@ -96,6 +96,18 @@ async fn a_taken_unique_key_refuses_that_message_alone(w: &mut World) {
     assert_eq!(again, EnqueueOutcome::Duplicate { id: first }, "and taken again");
 }
 
+async fn a_queue_with_no_room_for_its_key_refuses_that_message_alone(w: &mut World) {
+    let q = w.queue("q").await;
+    let max = crate::subject::Setup::default().limits.dedup_keys_per_queue;
+    let keyed = w.dead(&q, |d| d.spec.dedup = dedup("mine", Uniqueness::UntilDone)).await;
+    let plain = w.dead(&q, |_| ()).await;
+    w.put_many(&q, max, |n, d| d.spec.dedup = dedup(&format!("key {n}"), Uniqueness::Window)).await;
+    let bulk = w.redrive(&q, Filter::default()).await;
+    assert_eq!(bulk.refused, [(keyed, BulkRefusal::TooManyDedupKeys { max })]);
+    assert_eq!(bulk.applied, [plain]);
+    assert_eq!(w.state(&q, keyed).await, Some(State::Dead));
+}
+
 async fn what_killed_it_does_not_kill_it_again(w: &mut World) {
     let q = w.queue_with("q", |c| c.max_deliveries = Some(NonZeroU32::new(1))).await;
     let old = w.put_with(&q, |d| d.expires = Some(after(10))).await;
@@ -135,6 +147,7 @@ rules!("redrive";
     a_dry_run_counts_and_changes_nothing,
     a_long_redrive_goes_step_by_step,
     a_taken_unique_key_refuses_that_message_alone,
+    a_queue_with_no_room_for_its_key_refuses_that_message_alone,
     what_killed_it_does_not_kill_it_again,
     a_group_of_failures_is_redriven_by_its_fingerprint,
 );
