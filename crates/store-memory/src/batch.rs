@@ -1,6 +1,6 @@
 //! How a batch is applied: item by item, and taken back as a whole where it must be all or nothing.
 
-use redrive_store::{Batch, Settled};
+use redrive_store::Batch;
 
 use crate::state::State;
 
@@ -25,14 +25,5 @@ impl State {
             }
         }
         outcomes
-    }
-
-    /// The same for settlements.
-    pub(crate) fn settle<T, O>(
-        &mut self,
-        batch: Batch<T>,
-        one: impl FnMut(&mut Self, T) -> Settled<O>,
-    ) -> Vec<Settled<O>> {
-        self.apply(batch, one, Settled::is_applied, || Settled::Aborted)
     }
 }

@@ -5,6 +5,7 @@ use redrive_core::message::Phase;
 use redrive_core::time::Timestamp;
 use redrive_store::{Batch, ExtendItem, Settled};
 
+use crate::settle::NotHeld;
 use crate::state::State;
 
 impl State {
@@ -12,24 +13,14 @@ impl State {
         self.settle(batch, |state, item| state.extend_one(now, item))
     }
 
-    fn extend_one(&mut self, now: Timestamp, item: ExtendItem) -> Settled<Timestamp> {
-        if let Err(refused) = self.held(&item.target) {
-            return refused.into();
-        }
-        let Some(queue) = self.queues.get_mut(item.target.queue()) else {
-            return Settled::NotFound;
-        };
-        let Some(message) = queue.messages.get_mut(&item.target.message()) else {
-            return Settled::NotFound;
-        };
-        let Phase::Leased(lease) = &mut message.progress.phase else {
-            return Settled::LeaseLost;
-        };
-        let deadline = lifecycle::extend(lease, item.time, queue.settings.max_lease, now);
+    fn extend_one(&mut self, now: Timestamp, item: ExtendItem) -> Result<Timestamp, NotHeld> {
+        let mut held = self.held(&item.target)?;
+        let deadline = lifecycle::extend(&mut held.lease, item.time, held.settings.max_lease, now);
+        held.message.progress.phase = Phase::Leased(held.lease);
         if item.checkpoint.is_some() {
-            message.history.checkpoint = item.checkpoint;
+            held.message.history.checkpoint = item.checkpoint;
         }
-        queue.totals.count(Verb::Extend);
-        Settled::Applied(deadline)
+        held.totals.count(Verb::Extend);
+        Ok(deadline)
     }
 }

@@ -5,6 +5,7 @@ use redrive_core::lifecycle::{self, Verb};
 use redrive_core::time::Timestamp;
 use redrive_store::{Batch, Judged, LeaseTarget, NackItem, Settled};
 
+use crate::settle::NotHeld;
 use crate::state::State;
 
 impl State {
@@ -12,29 +13,18 @@ impl State {
         self.settle(batch, |state, item| state.nack_one(now, item, seed))
     }
 
-    fn nack_one(&mut self, now: Timestamp, item: NackItem, seed: u64) -> Settled<Judged> {
+    fn nack_one(&mut self, now: Timestamp, item: NackItem, seed: u64) -> Result<Judged, NotHeld> {
         let (name, id) = (item.claim.queue.clone(), item.claim.message);
-        let lease = match self.held(&LeaseTarget::Claim(item.claim)) {
-            Ok(lease) => lease,
-            Err(refused) => return refused.into(),
-        };
         let sequence = self.next_sequence();
-        let Some(queue) = self.queues.get_mut(&name) else {
-            return Settled::NotFound;
-        };
-        let Some(message) = queue.messages.get(&id) else {
-            return Settled::NotFound;
-        };
-        let terms = queue.terms(message);
-        let mut dice = Dice::for_attempt(seed, id, message.progress.attempts);
-        let Some(message) = queue.messages.get_mut(&id) else {
-            return Settled::NotFound;
-        };
+        let held = self.held(&LeaseTarget::Claim(item.claim))?;
+        let terms = held.terms();
         if item.checkpoint.is_some() {
-            message.history.checkpoint = item.checkpoint;
+            held.message.history.checkpoint = item.checkpoint;
         }
+        let progress = &mut held.message.progress;
+        let mut dice = Dice::for_attempt(seed, id, progress.attempts);
         let failure = (item.asked, item.error);
-        let ended = lifecycle::nack(&mut message.progress, lease, &terms, failure, sequence, now, &mut dice);
-        self.ended((Verb::Nack, &name, id), ended, now).map_or(Settled::NotFound, Settled::Applied)
+        let ended = lifecycle::nack(progress, held.lease, &terms, failure, sequence, now, &mut dice);
+        self.ended((Verb::Nack, &name, id), ended, now).ok_or(NotHeld::NotFound)
     }
 }

@@ -117,10 +117,6 @@ impl State {
         }
     }
 
-    pub(crate) fn message_mut(&mut self, queue: &QueueName, id: MessageId) -> Option<&mut Message> {
-        self.queues.get_mut(queue)?.messages.get_mut(&id)
-    }
-
     /// What is left after the process ended and another began at `now`.
     pub(crate) fn reopened(&self, now: Timestamp) -> Result<Self, StoreError> {
         let mut next = self.clone();
