@@ -15,8 +15,9 @@ optional_text_type! {
 
 /// The fencing token of a lease: larger for every later lease of the same message.
 ///
-/// The upper 16 bits are the epoch, raised and made durable whenever a store is opened or fails over, the lower
-/// 48 a counter within the epoch: a counter that was lost with unsynced writes can never be given out twice.
+/// The upper 16 bits are the epoch, the lower 48 a counter within it. The epoch is raised and made durable where
+/// tokens that were given out may have been lost: when a store that one process owns is opened, and when a database
+/// fails over. All instances of a shared store are in one epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LeaseId(u64);
 

@@ -108,7 +108,7 @@ impl QueueState {
             next = next.min(match &progress.phase {
                 Phase::Waiting => NextDue {
                     ready: Some(progress.visible_at).filter(|visible_at| *visible_at > now),
-                    lapse: self.lapse_due(message, now),
+                    lapse: progress.expires_at,
                     ..NextDue::default()
                 },
                 Phase::Leased(lease) => NextDue { overdue: Some(lease.deadline), ..NextDue::default() },
@@ -116,14 +116,5 @@ impl QueueState {
             });
         }
         next
-    }
-
-    /// When a waiting message lapses: now, where a cap is used up; else at the end of its time to live.
-    fn lapse_due(&self, message: &redrive_core::message::Message, now: Timestamp) -> Option<Timestamp> {
-        let progress = &message.progress;
-        match self.terms(message).spent(progress.attempts, progress.deliveries_counted()) {
-            Some(_) => Some(now),
-            None => progress.expires_at,
-        }
     }
 }

@@ -15,11 +15,23 @@ impl State {
         now: Timestamp,
         request: &SweepRequest,
     ) -> Result<Vec<Judged>, QueueError> {
+        self.lapse_those(now, request, |_| true)
+    }
+
+    /// Lapses those messages whose reason is meant.
+    pub(crate) fn lapse_those(
+        &mut self,
+        now: Timestamp,
+        request: &SweepRequest,
+        meant: impl Fn(DeadReason) -> bool,
+    ) -> Result<Vec<Judged>, QueueError> {
         let mut lapsing: Vec<(Timestamp, MessageId, QueueName, DeadReason)> = Vec::new();
         for name in self.queues_of(request.queue.as_ref())? {
             let queue = self.queue(&name)?;
             for message in queue.messages.values() {
-                if let Some(reason) = lifecycle::lapse_reason(&message.progress, &queue.terms(message), now) {
+                if let Some(reason) = lifecycle::lapse_reason(&message.progress, &queue.terms(message), now)
+                    && meant(reason)
+                {
                     let too_old = message.progress.expires_at.filter(|_| reason == DeadReason::ExpiredTtl);
                     lapsing.push((too_old.unwrap_or(Timestamp::MAX), message.id(), name.clone(), reason));
                 }

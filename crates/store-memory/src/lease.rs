@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use redrive_core::lease::LeaseId;
 use redrive_core::lifecycle::{self, Verb};
 use redrive_core::limits::BATCH_BYTES_MAX;
-use redrive_core::message::{FairnessKey, Lane, Message, MessageId};
+use redrive_core::message::{DeadReason, FairnessKey, Lane, Message, MessageId};
 use redrive_core::policy::{RetryLane, Standing, Weight};
 use redrive_core::time::Timestamp;
 use redrive_store::{
@@ -70,7 +70,8 @@ impl State {
     ) -> Result<Swept, QueueError> {
         let (queue, limit, seed) = (Some(request.queue.clone()), Limit::LEASE_SETTLES, request.seed);
         let expired = self.expire(now, &ExpireRequest { queue: queue.clone(), limit, error: None, seed })?;
-        let lapsed = self.lapse(now, &SweepRequest { queue, limit })?;
+        let too_old = |reason| reason == DeadReason::ExpiredTtl;
+        let lapsed = self.lapse_those(now, &SweepRequest { queue, limit }, too_old)?;
         Ok(Swept { expired, lapsed })
     }
 

@@ -112,7 +112,7 @@ pub struct NextDue {
     pub ready: Option<Timestamp>,
     /// A lease becomes overdue.
     pub overdue: Option<Timestamp>,
-    /// A waiting message becomes too old.
+    /// A waiting message becomes too old. A cap that is lowered is not told here: it acts when it is set.
     pub lapse: Option<Timestamp>,
     /// A pause ends.
     pub resume: Option<Timestamp>,

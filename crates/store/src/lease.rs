@@ -106,8 +106,8 @@ pub struct Leased {
     pub at: Timestamp,
     /// The messages, each with its lease, in the order in which they were picked; lease ids grow in that order.
     pub messages: Vec<Message>,
-    /// Whether there may be more to have at once. Only a call that answers `false` has seen that nothing is left:
-    /// it is full, or weighs enough, or other instances hold what it would have taken.
+    /// Whether there may be more to have at once. `false` means that this call has seen that nothing is left; `true`
+    /// also where it is full, weighs enough, ended only some of what is overdue, or met what others hold.
     pub more: bool,
     /// What the call found overdue or too old on its way.
     pub swept: Swept,

@@ -51,9 +51,9 @@ pub trait Store: Debug + Send + Sync {
     /// nothing → ready | delayed. Items may go to several queues.
     async fn enqueue(&self, now: Now, batch: Batch<EnqueueItem>) -> Result<Vec<EnqueueOutcome>, StoreError>;
 
-    /// ready → leased. First ends what is overdue in the queue and lapses what is too old, at most
+    /// ready → leased. First ends what is overdue in the queue and lapses what is past its time to live, at most
     /// [`LEASE_SETTLES_MAX`](redrive_core::limits::LEASE_SETTLES_MAX) of each, and none that another instance is
-    /// dealing with.
+    /// dealing with. What is over a lowered cap is not handed out; lapsing it is [`Store::lapse`]'s work.
     async fn lease(&self, now: Now, request: LeaseRequest) -> Result<Leased, QueueError>;
 
     /// leased → leased, with a later deadline; answers the deadline.

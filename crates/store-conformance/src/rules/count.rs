@@ -68,8 +68,19 @@ async fn what_happens_next_is_known(w: &mut World) {
     assert_eq!(next.overdue, at(100), "a time that has passed means now");
 }
 
+async fn a_count_that_fits_is_whole(w: &mut World) {
+    let q = w.queue("q").await;
+    w.put_with(&q, |d| d.visible = after(1_000)).await;
+    w.put(&q).await;
+    let cut = w.store().count(w.at(), &q, CountBy::default(), at_most(1)).await.expect("answers");
+    assert_eq!((cut.rows.len(), cut.truncated), (1, true));
+    let whole = w.store().count(w.at(), &q, CountBy::default(), at_most(2)).await.expect("answers");
+    assert_eq!((whole.rows.len(), whole.truncated), (2, false), "as many rows as the limit are all of them");
+}
+
 rules!("count";
     messages_are_counted_by_what_is_asked,
     the_oldest_ready_message_is_known,
     what_happens_next_is_known,
+    a_count_that_fits_is_whole,
 );

@@ -90,6 +90,16 @@ async fn a_duplicate_changes_nothing(w: &mut World) {
     assert_eq!(w.get(&q, id).await, before);
 }
 
+async fn a_key_whose_window_is_over_is_held_no_more(w: &mut World) {
+    let q = w.queue_with("q", |c| c.dedup_window = Some(Millis::new(1_000))).await;
+    put(w, &q, "window", Uniqueness::Window).await;
+    put(w, &q, "unique", Uniqueness::UntilDone).await;
+    w.advance(999);
+    assert_eq!(w.stats(&q).await.dedup_keys, 2);
+    w.advance(1);
+    assert_eq!(w.stats(&q).await.dedup_keys, 1, "nothing has to happen for that");
+}
+
 rules!("dedup";
     a_second_one_is_answered_with_the_first,
     a_window_holds_even_after_the_ack_and_over_a_restart,
@@ -97,4 +107,5 @@ rules!("dedup";
     a_unique_key_holds_until_the_message_is_done,
     a_unique_key_is_free_once_the_message_is_dead_or_discarded,
     a_duplicate_changes_nothing,
+    a_key_whose_window_is_over_is_held_no_more,
 );

@@ -4,7 +4,7 @@ use redrive_core::lifecycle::Verb;
 use redrive_core::message::State;
 use redrive_store::{Filter, Selection};
 
-use crate::world::{World, after, kind};
+use crate::world::{World, after, at_most, kind};
 
 async fn a_discarded_message_is_gone(w: &mut World) {
     let q = w.queue("q").await;
@@ -58,9 +58,28 @@ async fn a_dry_run_changes_nothing(w: &mut World) {
     assert_eq!((bulk.matched, bulk.applied.len(), w.stats(&q).await.states.all()), (4, 0, 4));
 }
 
+async fn a_step_goes_on_where_the_last_one_ended(w: &mut World) {
+    let q = w.queue("q").await;
+    w.put_many(&q, 7, |_, _| ()).await;
+    let mut step =
+        Selection { dry_run: true, limit: at_most(3), ..Selection::new(q.clone(), Filter::default()) };
+    let mut matched = 0;
+    for _ in 0..20 {
+        let bulk = w.store().discard(w.at(), step.clone(), false).await.expect("answers");
+        assert!(bulk.matched <= 3);
+        matched += bulk.matched;
+        step.after = bulk.next;
+        if bulk.next.is_none() {
+            break;
+        }
+    }
+    assert_eq!((matched, step.after), (7, None), "nothing twice, nothing left out");
+}
+
 rules!("discard";
     a_discarded_message_is_gone,
     a_leased_message_is_discarded_only_by_force,
     a_purge_empties_a_queue_step_by_step,
     a_dry_run_changes_nothing,
+    a_step_goes_on_where_the_last_one_ended,
 );

@@ -194,6 +194,25 @@ async fn large_messages_starve_no_key(w: &mut World) {
     assert!(got.contains_key(&key("b")), "a turn that did not fit was charged, and never served: {got:?}");
 }
 
+async fn a_key_that_a_filtered_call_passes_over_keeps_its_turn(w: &mut World) {
+    let q = w.queue("q").await;
+    for (name, wanted) in [("a", "yes"), ("b", "no")] {
+        w.put_many(&q, 40, |_, d| {
+            d.spec.fairness_key = key(name);
+            d.spec.kind = kind(wanted);
+        })
+        .await;
+    }
+    let filter = ClassFilter { kinds: vec![kind("yes")], sources: vec![] };
+    let mut messages = w.lease(&q, 1).await;
+    for _ in 0..10 {
+        w.lease_with(&q, 1, |r| r.filter = filter.clone()).await;
+        messages.extend(w.lease(&q, 1).await);
+    }
+    let got = served(&messages).get(&key("b")).copied().unwrap_or_default();
+    assert!(got >= 5, "the other consumer's filter took turns from b: {got} of {}", messages.len());
+}
+
 rules!("fairness";
     large_messages_starve_no_key,
     a_large_tenant_does_not_starve_a_small_one,
@@ -205,4 +224,5 @@ rules!("fairness";
     priority_is_strict_inside_a_key_and_never_between_keys,
     a_filtered_call_shares_by_weight_too,
     keys_are_served_fairly_in_the_retry_lane_too,
+    a_key_that_a_filtered_call_passes_over_keeps_its_turn,
 );

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use futures::future::{join, join_all};
@@ -11,8 +12,8 @@ use redrive_core::policy::{Asked, DelayRule, Verdict};
 use redrive_core::queue::QueueName;
 use redrive_core::time::Millis;
 use redrive_store::{
-    AckItem, Append, Batch, EntryKey, EntryKind, EntryName, Expect, ExpireRequest, ExtendItem, LeaseRequest,
-    LeaseTarget, Limit, LogName, NackItem, Now, Settled, Store, Write, WriteOutcome, Writes,
+    AckItem, Append, Batch, EnqueueItem, EntryKey, EntryKind, EntryName, Expect, ExpireRequest, ExtendItem,
+    LeaseRequest, LeaseTarget, Limit, LogName, NackItem, Now, Settled, Store, Write, WriteOutcome, Writes,
 };
 
 use crate::world::{World, at_most, claim};
@@ -139,7 +140,74 @@ async fn a_reader_of_a_log_misses_nothing_that_others_append(w: &mut World) {
     assert_eq!(seen, 10 * 8 * 3, "a number that appeared behind the reader was missed");
 }
 
+async fn tokens_grow_whichever_instance_hands_out(w: &mut World) {
+    let q = w.queue("q").await;
+    w.put(&q).await;
+    let doors = w.doors(3).await;
+    let mut last = None;
+    for n in 0..9 {
+        let request = LeaseRequest::new(q.clone(), at_most(1), ConsumerName::default(), 1);
+        let leased = doors[n * 2 % 3].lease(w.at(), request).await.expect("answers").messages;
+        let token = leased[0].lease().map(|lease| lease.id);
+        assert!(token > last, "{token:?} after {last:?}");
+        last = token;
+        w.release(&leased[0]).await;
+    }
+}
+
+async fn messages_keep_their_order_whichever_instance_takes_them(w: &mut World) {
+    let q = w.queue("q").await;
+    let doors = w.doors(3).await;
+    let mut ids = Vec::new();
+    for n in 0..9 {
+        let draft = w.draft();
+        ids.push(draft.spec.id);
+        let item = EnqueueItem { queue: q.clone(), draft };
+        doors[n * 2 % 3].enqueue(w.at(), Batch::one(item).expect("one")).await.expect("answers");
+    }
+    assert_eq!(w.lease_ids(&q, 9).await, ids);
+}
+
+async fn a_changed_setting_holds_at_every_instance(w: &mut World) {
+    let q = w.queue("q").await;
+    w.put(&q).await;
+    let doors = w.doors(2).await;
+    for door in &doors {
+        door.stats(w.at(), &q).await.expect("it has looked at the queue before");
+    }
+    w.update(&q, |c| c.lease_timeout = Some(Millis::new(7_000))).await;
+    let request = LeaseRequest::new(q.clone(), at_most(1), ConsumerName::default(), 1);
+    let leased = doors[1].lease(w.at(), request).await.expect("answers").messages;
+    assert_eq!(leased[0].lease().map(|lease| lease.deadline), Some(w.now().plus(Millis::new(7_000))));
+}
+
+async fn once_one_has_seen_that_nothing_is_left_nobody_finds_more(w: &mut World) {
+    let q = w.queue("q").await;
+    w.put_many(&q, 600, |_, _| ()).await;
+    assert_eq!(w.lease(&q, 600).await.len(), 600);
+    w.advance(30_000);
+    let doors = w.doors(8).await;
+    let nothing_left = AtomicBool::new(false);
+    let drains = doors.iter().map(|door| async {
+        loop {
+            let told = nothing_left.load(Ordering::SeqCst);
+            let request = LeaseRequest::new(q.clone(), at_most(20), ConsumerName::default(), 1);
+            let leased = door.lease(w.at(), request).await.expect("answers");
+            assert!(!told || leased.messages.is_empty(), "a call before this one said that nothing is left");
+            if !leased.more {
+                nothing_left.store(true, Ordering::SeqCst);
+                return;
+            }
+        }
+    });
+    join_all(drains).await;
+}
+
 rules!("instances";
+    tokens_grow_whichever_instance_hands_out,
+    messages_keep_their_order_whichever_instance_takes_them,
+    a_changed_setting_holds_at_every_instance,
+    once_one_has_seen_that_nothing_is_left_nobody_finds_more,
     racing_consumers_share_the_work_without_overlap,
     a_receipt_of_one_instance_works_at_another,
     a_changed_policy_judges_at_every_instance,

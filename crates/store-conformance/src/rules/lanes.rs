@@ -138,6 +138,26 @@ async fn a_released_first_attempt_is_fresh_again(w: &mut World) {
     assert_eq!(asked.len(), 1);
 }
 
+async fn a_lane_that_is_empty_is_not_made_up_for_by_the_other(w: &mut World) {
+    let q = w.queue("q").await;
+    w.put_many(&q, 3, |_, _| ()).await;
+    let retry = w.lease_with(&q, 10, |r| r.lane = LaneChoice::Only(Lane::Retry)).await;
+    assert_eq!((retry.messages.len(), retry.more), (0, false), "all there is, is fresh");
+    for message in w.lease(&q, 3).await {
+        w.nack(&message).await;
+    }
+    let fresh = w.lease_with(&q, 10, |r| r.lane = LaneChoice::Only(Lane::Fresh)).await;
+    assert_eq!((fresh.messages.len(), fresh.more), (0, false), "all there is, is a retry");
+}
+
+async fn the_last_place_for_a_retry_is_more_to_have(w: &mut World) {
+    let q = w.queue_with("q", |config| config.max_retries_in_flight = Some(NonZeroU32::new(2))).await;
+    both_lanes(w, &q, 3).await;
+    w.lease_with(&q, 3, |r| r.lane = LaneChoice::Only(Lane::Fresh)).await;
+    assert!(w.lease_with(&q, 1, |_| ()).await.more, "one place is left");
+    assert!(!w.lease_with(&q, 1, |_| ()).await.more, "none is left");
+}
+
 rules!("lanes";
     the_retry_share_holds_for_any_mix_of_batch_sizes,
     calls_of_one_serve_both_lanes,
@@ -148,4 +168,6 @@ rules!("lanes";
     retries_in_flight_are_capped_by_the_leases_themselves,
     a_redriven_message_is_a_retry,
     a_released_first_attempt_is_fresh_again,
+    a_lane_that_is_empty_is_not_made_up_for_by_the_other,
+    the_last_place_for_a_retry_is_more_to_have,
 );

@@ -63,6 +63,7 @@ async fn a_lowered_cap_lapses_what_has_used_it_up(w: &mut World) {
     let fresh = w.put(&q).await;
     w.update(&q, |c| c.retry.max_attempts = Some(NonZeroU32::new(2))).await;
     assert_eq!(w.lease_ids(&q, 10).await, [fresh], "a third attempt would go over the cap");
+    assert_eq!(w.lapse(&q).await.len(), 1);
     let dead = w.get(&q, tried).await.expect("there");
     assert_eq!(dead.progress.death().map(|death| death.reason), Some(DeadReason::MaxAttempts));
 }
@@ -87,11 +88,26 @@ async fn a_dead_letter_loses_its_time_to_live(w: &mut World) {
     assert_eq!(w.lease_ids(&graveyard, 1).await, [id], "what killed it there does not kill it here");
 }
 
+async fn the_earliest_go_first_and_what_is_over_a_cap_last(w: &mut World) {
+    let q = w.queue("q").await;
+    let capped = w.put_many(&q, 2, |n, d| d.expires = Some(after(9_000 - 1_000 * n as u64))).await;
+    for message in w.lease(&q, 2).await {
+        w.nack(&message).await;
+    }
+    let late = w.put_with(&q, |d| d.expires = Some(after(2_000))).await;
+    let early = w.put_with(&q, |d| d.expires = Some(after(1_000))).await;
+    w.update(&q, |c| c.retry.max_attempts = Some(NonZeroU32::new(1))).await;
+    w.advance(2_000);
+    let lapsed: Vec<_> = w.lapse(&q).await.into_iter().map(|judged| judged.message).collect();
+    assert_eq!(lapsed, [early, late, capped[0], capped[1]]);
+}
+
 rules!("lapse";
     a_message_that_is_too_old_is_never_handed_out,
     a_sweeper_lapses_what_is_too_old,
     a_lease_outlives_the_time_to_live,
     a_lowered_cap_lapses_what_has_used_it_up,
-    at_most_so_many_at_a_time;
+    at_most_so_many_at_a_time,
+    the_earliest_go_first_and_what_is_over_a_cap_last;
     across queues: a_dead_letter_loses_its_time_to_live,
 );

@@ -7,7 +7,7 @@ use redrive_core::queue::{Pause, QueueName};
 use redrive_core::time::Millis;
 use redrive_store::{LeaseRequest, PauseQueue, Pick, QueueError};
 
-use crate::world::{World, after, at_most};
+use crate::world::{World, after, at_most, key, kind};
 
 async fn taking_a_lease_charges_the_attempt(w: &mut World) {
     let q = w.queue("q").await;
@@ -160,6 +160,37 @@ async fn a_quiet_queue_says_that_nothing_is_left(w: &mut World) {
     assert_eq!(first.at, w.now());
 }
 
+async fn a_call_that_is_not_full_has_seen_everything(w: &mut World) {
+    let q = w.queue("q").await;
+    w.put_many(&q, 9, |n, d| {
+        d.spec.fairness_key = key(["a", "b", "c"][n % 3]);
+        d.spec.kind = kind(if n % 3 == 2 { "mail" } else { "sms" });
+    })
+    .await;
+    let mail = |r: &mut LeaseRequest| r.filter.kinds = vec![kind("mail")];
+    let leased = w.lease_with(&q, 20, mail).await;
+    assert_eq!((leased.messages.len(), leased.more), (3, false), "keys without mail are passed over");
+    for message in &leased.messages {
+        w.nack(message).await;
+    }
+    let leased = w.lease_with(&q, 20, mail).await;
+    assert_eq!((leased.messages.len(), leased.more), (3, false), "a lane without mail is passed over");
+    let leased = w.lease_with(&q, 7, |_| ()).await;
+    assert_eq!((leased.messages.len(), leased.more), (6, false));
+}
+
+async fn a_probe_is_what_the_call_asks_for(w: &mut World) {
+    let q = w.queue("q").await;
+    let ids = w.put_many(&q, 2, |n, d| d.spec.kind = kind(["sms", "mail"][n])).await;
+    let probe = |r: &mut LeaseRequest| {
+        r.pick = Pick::Probe { avoid: None };
+        r.filter.kinds = vec![kind("mail")];
+    };
+    let probed = w.lease_with(&q, 1, probe).await;
+    assert_eq!(probed.messages.iter().map(Message::id).collect::<Vec<_>>(), [ids[1]]);
+    assert!(!probed.more && w.lease_with(&q, 1, probe).await.messages.is_empty(), "there is no other mail");
+}
+
 rules!("lease";
     more_leases_ran_out_than_one_call_ends,
     a_quiet_queue_says_that_nothing_is_left,
@@ -173,4 +204,6 @@ rules!("lease";
     a_pause_with_an_end_ends_by_itself,
     a_lease_call_ends_what_is_overdue_in_its_queue,
     a_probe_is_the_ready_message_with_the_fewest_attempts,
+    a_call_that_is_not_full_has_seen_everything,
+    a_probe_is_what_the_call_asks_for,
 );

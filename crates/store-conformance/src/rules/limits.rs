@@ -2,8 +2,10 @@
 
 use redrive_core::lease::ConsumerName;
 use redrive_core::lifecycle::{Reschedule, When};
-use redrive_core::limits::{BODY_BYTES_DEFAULT_MAX, FILTER_VALUES_MAX, LEASE_MAX};
-use redrive_core::message::{Body, State, Uniqueness};
+use redrive_core::limits::{
+    BATCH_BYTES_MAX, BODY_BYTES_DEFAULT_MAX, FILTER_VALUES_MAX, HEADERS_BYTES_MAX, LEASE_MAX,
+};
+use redrive_core::message::{Body, Headers, Message, State, Uniqueness};
 use redrive_core::queue::QueueConfig;
 use redrive_core::time::Millis;
 use redrive_store::{
@@ -99,10 +101,24 @@ async fn what_is_handed_out_at_once_is_bounded_in_bytes(w: &mut World) {
     assert!(first.messages.iter().all(|message| message.spec.body == large));
 }
 
+async fn headers_weigh_what_bodies_weigh(w: &mut World) {
+    let q = w.queue("q").await;
+    let headers = Headers::new([("x".to_owned(), "v".repeat(HEADERS_BYTES_MAX - 1))]).expect("at the limit");
+    let body = Body::new(vec![7; BODY_BYTES_DEFAULT_MAX - HEADERS_BYTES_MAX + 1]).expect("within");
+    for _ in 0..17 {
+        w.put_with(&q, |d| (d.spec.body, d.spec.headers) = (body.clone(), headers.clone())).await;
+    }
+    let request = LeaseRequest::new(q.clone(), at_most(100), ConsumerName::default(), 1);
+    let leased = w.store().lease(w.at(), request).await.expect("answers").messages;
+    let weight = |m: &Message| m.spec.body.bytes().len() + m.spec.headers.size();
+    assert!(leased.iter().map(weight).sum::<usize>() <= BATCH_BYTES_MAX, "{} came", leased.len());
+}
+
 rules!("limits";
     a_queue_has_so_many_types_and_sources,
     a_queue_holds_so_many_dedup_keys,
     a_store_has_so_many_queues,
     a_call_asks_for_so_much,
     what_is_handed_out_at_once_is_bounded_in_bytes,
+    headers_weigh_what_bodies_weigh,
 );

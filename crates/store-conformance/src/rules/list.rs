@@ -106,6 +106,15 @@ async fn a_needle_is_found_in_a_haystack(w: &mut World) {
     assert_eq!(discarded, [needle], "a step that finds nothing is not the end");
 }
 
+async fn the_newest_that_match_come_first(w: &mut World) {
+    let q = w.queue("q").await;
+    let ids = w.put_many(&q, 4, |n, d| d.visible = after(1_000 * (n as u64 % 2))).await;
+    let request = ListRequest { newest_first: true, ..ListRequest::new(q, Filter::state(State::Ready)) };
+    let page = w.store().list(w.at(), request).await.expect("answers");
+    let listed: Vec<_> = page.messages.iter().map(redrive_core::message::Message::id).collect();
+    assert_eq!(listed, [ids[2], ids[0]]);
+}
+
 rules!("list";
     a_needle_is_found_in_a_haystack,
     a_look_takes_no_lease,
@@ -113,4 +122,5 @@ rules!("list";
     pages_go_on_where_the_last_one_ended,
     a_page_survives_what_happens_in_between,
     a_queue_that_is_not_there_is_an_error,
+    the_newest_that_match_come_first,
 );

@@ -98,6 +98,16 @@ async fn the_target_keeps_its_limit_of_types(w: &mut World) {
     assert_eq!(bulk.refused, [(new, BulkRefusal::TooManyClasses { max })]);
 }
 
+async fn a_moved_message_goes_to_the_back(w: &mut World) {
+    let (from, to) = two(w).await;
+    let early = w.put(&from).await;
+    w.advance(10);
+    let late = w.put(&from).await;
+    let there = w.put(&to).await;
+    w.move_to(&from, Filter::default(), &to).await;
+    assert_eq!(w.lease_ids(&to, 3).await, [there, early, late], "of those that are there since that moment");
+}
+
 rules!("move";
     a_leased_message_stays_where_it_is,
     the_target_must_be_another_queue_that_is_there;
@@ -107,4 +117,5 @@ rules!("move";
     the_same_id_in_the_target_is_refused,
     a_moved_message_leaves_its_unique_key_free,
     the_target_keeps_its_limit_of_types,
+    a_moved_message_goes_to_the_back,
 );

@@ -1,9 +1,9 @@
 //! Within a lane and a key: priority first, then who was there first.
 
-use redrive_core::lifecycle::When;
+use redrive_core::lifecycle::{Reschedule, When};
 use redrive_core::message::MessageId;
 use redrive_core::time::Millis;
-use redrive_store::LeaseTarget;
+use redrive_store::{Filter, LeaseTarget, Selection};
 
 use crate::world::{World, after, claim, priority};
 
@@ -116,6 +116,36 @@ async fn a_time_in_the_past_means_now(w: &mut World) {
     assert_eq!(w.lease_ids(&q, 2).await, [first, second]);
 }
 
+async fn of_those_that_return_at_one_moment_the_first_is_the_first(w: &mut World) {
+    let q = w.queue("q").await;
+    let ids = w.put_many(&q, 3, |n, d| d.spec.lease_timeout = Some(Millis::new(1_000 + n as u64))).await;
+    let leased = w.lease(&q, 3).await;
+    w.advance(1_000);
+    w.nack(&leased[1]).await;
+    w.expire(&q).await;
+    w.nack(&leased[2]).await;
+    assert_eq!(w.lease_ids(&q, 3).await, [ids[1], ids[0], ids[2]]);
+}
+
+async fn a_redriven_message_goes_to_the_back_of_the_retries(w: &mut World) {
+    let q = w.queue("q").await;
+    let dead = w.dead(&q, |_| ()).await;
+    let nacked = w.put(&q).await;
+    let message = w.lease_one(&q).await;
+    w.nack(&message).await;
+    w.redrive(&q, Filter::default()).await;
+    assert_eq!(w.lease_ids(&q, 2).await, [nacked, dead], "both since the same moment");
+}
+
+async fn a_rescheduled_message_goes_to_the_back(w: &mut World) {
+    let q = w.queue("q").await;
+    let ids = w.put_many(&q, 3, |_, _| ()).await;
+    let change = Reschedule { visible: Some(When::Now), priority: None };
+    let selection = Selection::new(q.clone(), Filter::ids([ids[0]]));
+    w.store().reschedule(w.at(), selection, change).await.expect("answers");
+    assert_eq!(w.lease_ids(&q, 3).await, [ids[1], ids[2], ids[0]]);
+}
+
 rules!("ordering";
     the_first_in_is_the_first_out,
     the_order_is_not_the_order_of_ids,
@@ -127,4 +157,7 @@ rules!("ordering";
     an_expired_message_goes_to_the_back_of_the_retries,
     leases_that_run_out_together_return_in_the_order_of_their_deadlines,
     a_time_in_the_past_means_now,
+    of_those_that_return_at_one_moment_the_first_is_the_first,
+    a_redriven_message_goes_to_the_back_of_the_retries,
+    a_rescheduled_message_goes_to_the_back,
 );

@@ -108,6 +108,7 @@ async fn queues_are_listed_by_name_page_by_page(w: &mut World) {
     let mut after = None;
     loop {
         let page = w.store().list_queues(after.as_ref(), at_most(2)).await.expect("answers");
+        assert!(page.len() <= 2 && names.len() < 9, "a page at a time, and to the end");
         let Some(last) = page.last() else { break };
         after = Some(last.name.clone());
         names.extend(page.into_iter().map(|queue| queue.name.to_string()));
@@ -126,6 +127,26 @@ async fn a_key_is_paused_and_resumed(w: &mut World) {
     assert!(matches!(w.store().pause_queue(w.at(), nowhere).await, Err(QueueError::NotFound(_))));
 }
 
+async fn an_update_is_kept(w: &mut World) {
+    let q = w.queue("q").await;
+    let config = QueueConfig { lease_timeout: Some(Millis::new(7_000)), ..patient() };
+    let request = UpdateQueue { name: q.clone(), config: config.clone(), expected: None };
+    let updated = w.store().update_queue(w.at(), request).await.expect("updated");
+    assert_eq!(updated.config, config);
+    w.restart().await;
+    assert_eq!(w.store().get_queue(&q).await.expect("answers"), Some(updated));
+}
+
+async fn an_empty_queue_is_deleted_without_force(w: &mut World) {
+    let q = w.queue("q").await;
+    w.put(&q).await;
+    let message = w.lease_one(&q).await;
+    w.ack(&message).await;
+    let delete = DeleteQueue { name: q.clone(), force: false };
+    w.store().delete_queue(w.at(), delete).await.expect("nothing is left in it");
+    assert_eq!(w.store().get_queue(&q).await.expect("answers"), None);
+}
+
 rules!("queue";
     a_queue_is_kept_as_it_was_set,
     a_name_is_taken_once,
@@ -135,4 +156,6 @@ rules!("queue";
     only_an_empty_queue_is_deleted_without_force,
     queues_are_listed_by_name_page_by_page,
     a_key_is_paused_and_resumed,
+    an_update_is_kept,
+    an_empty_queue_is_deleted_without_force,
 );

@@ -141,6 +141,24 @@ async fn a_group_of_failures_is_redriven_by_its_fingerprint(w: &mut World) {
     assert_eq!(w.store().failure_groups(&q, at_most(10)).await.expect("answers").len(), 1);
 }
 
+async fn a_window_does_not_keep_its_own_message_dead(w: &mut World) {
+    let q = w.queue("q").await;
+    let id = w.dead(&q, |d| d.spec.dedup = dedup("order 17", Uniqueness::Window)).await;
+    let bulk = w.redrive(&q, Filter::default()).await;
+    assert_eq!((bulk.applied, bulk.refused), (vec![id], vec![]));
+}
+
+async fn a_queue_without_room_for_its_key_refuses_that_message_alone(w: &mut World) {
+    let q = w.queue("q").await;
+    let max = crate::subject::Setup::default().limits.dedup_keys_per_queue;
+    let unique = w.dead(&q, |d| d.spec.dedup = dedup("order 17", Uniqueness::UntilDone)).await;
+    let plain = w.dead(&q, |_| ()).await;
+    w.put_many(&q, max, |n, d| d.spec.dedup = dedup(&format!("key {n}"), Uniqueness::UntilDone)).await;
+    let bulk = w.redrive(&q, Filter::default()).await;
+    assert_eq!(bulk.refused, [(unique, BulkRefusal::TooManyDedupKeys { max })]);
+    assert_eq!((bulk.applied, w.state(&q, unique).await), (vec![plain], Some(State::Dead)));
+}
+
 rules!("redrive";
     a_redriven_message_starts_anew_and_keeps_its_history,
     only_the_dead_that_match_are_redriven,
@@ -150,4 +168,6 @@ rules!("redrive";
     a_queue_with_no_room_for_its_key_refuses_that_message_alone,
     what_killed_it_does_not_kill_it_again,
     a_group_of_failures_is_redriven_by_its_fingerprint,
+    a_window_does_not_keep_its_own_message_dead,
+    a_queue_without_room_for_its_key_refuses_that_message_alone,
 );

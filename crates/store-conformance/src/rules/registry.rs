@@ -84,13 +84,16 @@ async fn entries_are_listed_by_name_page_by_page(w: &mut World) {
     for name in ["b", "c", "a", "é", "B"] {
         committed(w, vec![put(name, "x", Expect::Absent)]).await;
     }
-    let key = at(EntryKind::Breaker, "aa");
-    committed(w, vec![Write { key, expect: Expect::Absent, value: Some(Bytes::new()) }]).await;
+    for kind in EntryKind::ALL.into_iter().filter(|kind| *kind != EntryKind::Operation) {
+        let key = at(kind, "aa");
+        committed(w, vec![Write { key, expect: Expect::Absent, value: Some(Bytes::new()) }]).await;
+    }
     let mut names = Vec::new();
     let mut after: Option<EntryName> = None;
     loop {
         let page =
             w.store().registry_list(EntryKind::Operation, after.as_ref(), at_most(2)).await.expect("answers");
+        assert!(page.len() <= 2 && names.len() < 9, "a page at a time, and to the end");
         let Some(last) = page.last() else { break };
         after = Some(last.key.name.clone());
         names.extend(page.into_iter().map(|entry| entry.key.name.as_str().to_owned()));

@@ -65,9 +65,31 @@ async fn nothing_else_is_touched(w: &mut World) {
     assert_eq!(w.stats(&q).await.states.all(), 3);
 }
 
+async fn the_oldest_go_first_whether_done_or_dead(w: &mut World) {
+    let q = w.queue_with("q", |c| c.retain_done = Some(Some(Retention { age: None, count: Some(9) }))).await;
+    let dead = w.dead(&q, |_| ()).await;
+    w.advance(1_000);
+    acked(w, &q, 1).await;
+    let none = Some(Some(Retention { age: None, count: Some(0) }));
+    w.update(&q, |c| (c.retain_done, c.retain_dead) = (none, none)).await;
+    assert_eq!(sweep(w, &q, 1).await, 1);
+    assert_eq!(w.state(&q, dead).await, None, "it ended first");
+    assert_eq!(w.stats(&q).await.states.of(State::Done), 1);
+}
+
+async fn what_was_kept_goes_when_nothing_is_kept_any_more(w: &mut World) {
+    let q = w.queue_with("q", |c| c.retain_done = Some(Some(Retention { age: None, count: Some(9) }))).await;
+    acked(w, &q, 2).await;
+    assert_eq!(sweep(w, &q, 100).await, 0);
+    w.update(&q, |c| c.retain_done = Some(None)).await;
+    assert_eq!((sweep(w, &q, 100).await, w.stats(&q).await.states.all()), (2, 0));
+}
+
 rules!("retain";
     done_messages_go_when_they_are_too_old,
     done_messages_go_when_there_are_too_many,
     dead_messages_are_kept_for_ever_unless_the_queue_says_otherwise,
     nothing_else_is_touched,
+    the_oldest_go_first_whether_done_or_dead,
+    what_was_kept_goes_when_nothing_is_kept_any_more,
 );
