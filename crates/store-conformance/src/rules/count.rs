@@ -1,7 +1,9 @@
 //! Numbers about a queue, and when something happens next.
 
-use redrive_core::message::State;
-use redrive_core::time::Millis;
+use std::num::NonZeroU32;
+
+use redrive_core::message::{ErrorText, State};
+use redrive_core::time::{Millis, Timestamp};
 use redrive_store::{CountBy, CountRow, NextDue};
 
 use crate::world::{World, after, at_most, key, kind, source};
@@ -78,7 +80,26 @@ async fn a_count_that_fits_is_whole(w: &mut World) {
     assert_eq!((whole.rows.len(), whole.truncated), (2, false), "as many rows as the limit are all of them");
 }
 
+async fn failures_are_grouped_and_the_largest_group_is_first(w: &mut World) {
+    let q = w.queue_with("q", |c| c.retry.max_attempts = Some(NonZeroU32::new(1))).await;
+    w.put_many(&q, 6, |_, _| ()).await;
+    let start = w.now();
+    let errors = ["disk 1 is full", "timeout after 1 ms", "timeout after 2 ms"];
+    let errors = errors.into_iter().chain(["no route to host 1", "no route to host 2", "no route to host 3"]);
+    for (message, error) in w.lease(&q, 6).await.iter().rev().zip(errors) {
+        w.advance(10);
+        w.nack_with(message, |item| item.error = ErrorText::new(error)).await;
+    }
+    let groups = w.store().failure_groups(&q, at_most(2)).await.expect("answers");
+    let since = |at: Timestamp| at.since(start).get();
+    let groups: Vec<_> =
+        groups.iter().map(|g| (g.messages, g.sample.as_str(), since(g.first), since(g.last))).collect();
+    let expected = [(3, "no route to host 3", 40, 60), (2, "timeout after 2 ms", 20, 30)];
+    assert_eq!(groups, expected, "two of three");
+}
+
 rules!("count";
+    failures_are_grouped_and_the_largest_group_is_first,
     messages_are_counted_by_what_is_asked,
     the_oldest_ready_message_is_known,
     what_happens_next_is_known,

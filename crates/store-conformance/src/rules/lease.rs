@@ -3,6 +3,7 @@
 use redrive_core::lease::ConsumerName;
 use redrive_core::lifecycle::Verb;
 use redrive_core::message::{Message, State};
+use redrive_core::policy::RetryLane;
 use redrive_core::queue::{Pause, QueueName};
 use redrive_core::time::Millis;
 use redrive_store::{LeaseRequest, PauseQueue, Pick, QueueError};
@@ -191,7 +192,18 @@ async fn a_probe_is_what_the_call_asks_for(w: &mut World) {
     assert!(!probed.more && w.lease_with(&q, 1, probe).await.messages.is_empty(), "there is no other mail");
 }
 
+async fn a_probe_comes_from_any_lane(w: &mut World) {
+    let q = w.queue_with("q", |c| c.retry_lane = Some(RetryLane::Separate)).await;
+    w.put_many(&q, 2, |_, _| ()).await;
+    for message in w.lease(&q, 2).await {
+        w.nack(&message).await;
+    }
+    let probed = w.lease_with(&q, 1, |r| r.pick = Pick::Probe { avoid: None }).await;
+    assert_eq!((probed.messages.len(), probed.more), (1, true), "and the other retry is more to have");
+}
+
 rules!("lease";
+    a_probe_comes_from_any_lane,
     more_leases_ran_out_than_one_call_ends,
     a_quiet_queue_says_that_nothing_is_left,
     taking_a_lease_charges_the_attempt,
