@@ -1,8 +1,55 @@
 //! The default store: one writer, group commit, a segmented journal.
+//!
+//! Everything durable is in the journal (`format` says how); everything in memory is derived from it (`state`). `core`
+//! is the state with the few steps that change it, and each verb is a method of it in the file of its name. `engine`
+//! is the step function: commands in, one frame, one sync, answers out. `driver` runs it on a thread, or in the
+//! caller's. `scan` and `recover` read a journal back, `clean` keeps it short. `disk` and `clock` are traits, so that
+//! tests can take the power away and turn the clock back.
 
+mod batch;
+mod bulk;
+mod clean;
 mod clock;
+mod core;
+mod count;
+mod death;
+mod discard;
 pub mod disk;
+mod driver;
+mod engine;
+mod enqueue;
+mod expire;
+mod extend;
+mod fault;
+mod format;
+mod journal;
+mod lapse;
+mod lease;
+mod list;
+mod load;
+mod log;
+mod r#move;
+mod nack;
 mod options;
+mod queue;
+mod recover;
+mod redrive;
+mod registry;
+mod release;
+mod reschedule;
+mod scan;
+mod select;
+mod settle;
+mod state;
+mod store;
+mod time;
+mod undo;
 
 pub use clock::{Clock, MachineClock};
 pub use options::{Durability, Options};
+pub use store::{EmbeddedStore, Stepper};
+
+/// The segments of the journal.
+const SEGMENTS: &str = "segment";
+/// The segments of the logs.
+const LOGS: &str = "log";

@@ -39,7 +39,7 @@ impl Default for Options {
             defaults: QueueSettings::default(),
             limits: Limits::default(),
             durability: Durability::Sync,
-            segment_bytes: 64 * 1024 * 1024,
+            segment_bytes: 32 * 1024 * 1024,
             first_epoch: 1,
             restart_grace: Millis::from_secs(5),
         }

@@ -25,6 +25,11 @@ impl Append {
     }
 
     /// The records, in order.
+    pub fn values(&self) -> &[Bytes] {
+        &self.0
+    }
+
+    /// The records, in order.
     pub fn into_values(self) -> Vec<Bytes> {
         self.0
     }

@@ -28,7 +28,7 @@ pub use expire::{OVERDUE_ERROR, expire};
 pub use extend::extend;
 pub use lapse::{lapse, lapse_reason};
 pub use lease::{lease, lease_time, may_lease};
-pub use r#move::{may_move, move_to};
+pub use r#move::{arrive, may_move, move_to};
 pub use nack::nack;
 pub use redrive::redrive;
 pub use release::release;

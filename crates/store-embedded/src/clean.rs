@@ -1,0 +1,360 @@
+//! Cleaning: what is still needed of the oldest segment is written again at the end, and then the segment goes.
+//!
+//! It begins when the journal is more than twice as long as what is needed of it, and it is paced: a frame carries at
+//! most as much of it as of its own, or 64 KiB, and the less the closer the journal is to twice. So no command waits for
+//! more than that, and the journal stays below three times what is needed, and a few segments.
+
+use redrive_core::message::History;
+use redrive_core::time::Timestamp;
+
+use crate::core::Core;
+use crate::fault::Fault;
+use crate::format::message::{put_history, put_spec};
+use crate::format::record::{self, HoldKey, Located, MessageParts, MessageRecord, Record, Records};
+use crate::format::{Malformed, Place, bytes::size, config, frame};
+use crate::journal::Purpose;
+use crate::load::read_base;
+use crate::state::ids;
+
+/// What a frame may carry of cleaning, however small it is itself, in bytes.
+const ALLOWANCE_BYTES_MIN: u64 = 64 * 1024;
+/// How much may be read for each byte that may be written.
+const READ_FACTOR: u64 = 8;
+
+/// How far cleaning is.
+#[derive(Debug, Default)]
+pub(crate) struct Cleaner {
+    victim: Option<Victim>,
+    /// How many of the oldest segments are clean and go when this frame is on the disk.
+    pub(crate) clean: usize,
+    pub(crate) cleaned_segments: u64,
+    pub(crate) cleaned_bytes: u64,
+}
+
+/// The segment that is being cleaned.
+#[derive(Debug)]
+struct Victim {
+    number: u32,
+    /// Where the next frame begins.
+    at: u32,
+    /// The records that are left of the frame before it, and where they begin.
+    left: Vec<u8>,
+    left_at: u32,
+}
+
+impl Core {
+    /// Cleans as much as the frame that is being made may carry.
+    pub(crate) fn clean(&mut self) -> Result<(), Fault> {
+        let mut budget = self.cleaning_budget();
+        let mut reading = budget.saturating_mul(READ_FACTOR);
+        while budget > 0 && reading > 0 && self.find_victim() {
+            let before = self.journal.frame.len();
+            let read = self.clean_some(budget)?;
+            let written = (self.journal.frame.len() - before) as u64;
+            self.cleaner.cleaned_bytes += written;
+            budget = budget.saturating_sub(written);
+            reading = reading.saturating_sub(read);
+            if written == 0 && read == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// How much this frame may carry: nothing up to twice what is needed, all that is allowed from three times on.
+    fn cleaning_budget(&self) -> u64 {
+        let allowance = (self.journal.frame.len() as u64).max(ALLOWANCE_BYTES_MIN);
+        let (total, live) = (self.journal.total_bytes(), self.journal.live_bytes);
+        let excess = total.saturating_sub(live.saturating_mul(2));
+        if excess == 0 && !self.journal.is_full() {
+            return 0;
+        }
+        if self.journal.is_full() || excess >= live {
+            return allowance;
+        }
+        (u128::from(allowance) * u128::from(excess) / u128::from(live.max(1))) as u64 + 1
+    }
+
+    /// Whether there is a segment to clean: the oldest, never the one that is written to.
+    fn find_victim(&mut self) -> bool {
+        if self.cleaner.victim.is_some() {
+            return true;
+        }
+        let at = self.cleaner.clean;
+        if at + 1 >= self.journal.segments.len() {
+            return false;
+        }
+        let number = self.journal.segments[at].number;
+        let start = crate::format::segment::HEADER_BYTES;
+        self.cleaner.victim = Some(Victim { number, at: start, left: Vec::new(), left_at: start });
+        true
+    }
+
+    /// Cleans records of one frame, and answers how many bytes it read.
+    fn clean_some(&mut self, budget: u64) -> Result<u64, Fault> {
+        let Some(mut victim) = self.cleaner.victim.take() else { return Ok(0) };
+        let segment = self.journal.segment(victim.number).expect("a segment is there until it is clean");
+        if segment.live == 0 {
+            record::put_kept(&mut self.journal.frame, victim.number + 1);
+            self.cleaner.clean += 1;
+            return Ok(1);
+        }
+        let mut read = 1;
+        if victim.left.is_empty() {
+            if victim.at >= segment.used {
+                return Err(Fault::new(
+                    "cleaning",
+                    format!("segment {} is needed and has nothing", victim.number),
+                ));
+            }
+            read = self.read_victim(&mut victim)?;
+        }
+        let body = std::mem::take(&mut victim.left);
+        let mut kept = 0;
+        let mut written = 0;
+        for located in Records::new(&body, 0) {
+            let located = located.map_err(|problem| Fault::new("cleaning", problem))?;
+            let end = located.at + located.length as usize;
+            if located.is_base() {
+                let whole = &body[located.at..end];
+                let place = Place::new(victim.number, victim.left_at + size(located.at));
+                if written >= budget || !self.has_room(whole.len()) {
+                    break;
+                }
+                let before = self.journal.frame.len();
+                self.rewrite(place, located, whole)
+                    .map_err(|problem| Fault::new("cleaning", format!("{place}: {problem}")))?;
+                written += (self.journal.frame.len() - before) as u64;
+            }
+            kept = end;
+        }
+        let stalled = kept == 0 && !body.is_empty();
+        victim.left_at += size(kept);
+        victim.left = body[kept..].to_vec();
+        self.cleaner.victim = Some(victim);
+        Ok(if stalled { 0 } else { read })
+    }
+
+    fn has_room(&self, bytes: usize) -> bool {
+        let room =
+            self.journal.segments.back().map_or(0, |segment| segment.limit.saturating_sub(segment.used));
+        self.journal.frame.len() + bytes + 1_024 <= room as usize
+    }
+
+    fn read_victim(&self, victim: &mut Victim) -> Result<u64, Fault> {
+        let mut head = [0; frame::HEADER_BYTES];
+        self.journal.read_into(&mut head, Place::new(victim.number, victim.at))?;
+        let place = Place::new(victim.number, victim.at);
+        let broken = |problem: Malformed| Fault::new("cleaning", format!("{place}: {problem}"));
+        let header = frame::Header::decode(&head, victim.number).map_err(broken)?;
+        let whole = self.journal.read(place, size(header.span()))?;
+        let (_, records) = frame::decode(&whole, victim.number).map_err(broken)?;
+        victim.left = records.to_vec();
+        victim.left_at = victim.at + size(frame::HEADER_BYTES);
+        victim.at += size(header.span());
+        Ok(whole.len() as u64)
+    }
+
+    /// Writes a base again, if it is still the base of anything.
+    fn rewrite(&mut self, place: Place, located: Located<'_>, whole: &[u8]) -> Result<(), Malformed> {
+        match located.read(false)? {
+            Record::Message(base) => self.rewrite_message(place, &base, whole)?,
+            Record::Hold(key, message, _) => {
+                let held = self.queues.get(&key.queue).and_then(|queue| queue.holds.get(key.digest)).copied();
+                if let Some(hold) = held.filter(|hold| hold.at == place) {
+                    let put = record::put_hold(&mut self.journal.frame, key, message, hold.until());
+                    self.move_hold(key, place, self.journal.placed(put).0);
+                }
+            }
+            Record::Queue(number, ..) if self.queues.get(&number).is_some_and(|queue| queue.at == place) => {
+                self.put_queue(number);
+            }
+            Record::Store(_) if self.store_at.0 == place => self.put_store(),
+            Record::Entry(key, ..) => {
+                if let Some(registered) =
+                    self.registry.get_mut(&key).filter(|registered| registered.at == place)
+                {
+                    let entry = &registered.entry;
+                    let put = record::put_entry(&mut self.journal.frame, &key, entry.version, &entry.value);
+                    let (at, length) = self.journal.placed(put);
+                    (registered.at, registered.length) = (at, length);
+                    self.journal.let_go(place, length);
+                    self.journal.keep(at, length);
+                }
+            }
+            Record::Log(name, ..) if self.logs.get(&name).is_some_and(|log| log.at.0 == place) => {
+                self.put_log(&name);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn rewrite_message(
+        &mut self,
+        place: Place,
+        base: &MessageRecord<'_>,
+        whole: &[u8],
+    ) -> Result<(), Malformed> {
+        let queue = self.queues.get(&base.queue);
+        let slot = queue.and_then(|queue| queue.ids.get(ids::number(base.id)));
+        let slot = slot.filter(|slot| self.messages.at(*slot).at == place);
+        if let Some(slot) = slot.or_else(|| self.moved.get(&place).copied()) {
+            return self.rebase_from(slot, whole);
+        }
+        self.outlive(place, base);
+        Ok(())
+    }
+
+    /// Writes a dedup key by itself whose message is gone, or elsewhere.
+    fn outlive(&mut self, place: Place, base: &MessageRecord<'_>) {
+        let Some((digest, _)) = base.hold else { return };
+        let key = HoldKey { queue: base.queue, digest };
+        let held = self.queues.get(&key.queue).and_then(|queue| queue.holds.get(digest)).copied();
+        if let Some(hold) = held.filter(|hold| hold.at == place) {
+            let put = record::put_hold(&mut self.journal.frame, key, ids::id(hold.message()), hold.until());
+            self.move_hold(key, place, self.journal.placed(put).0);
+        }
+    }
+
+    fn move_hold(&mut self, key: HoldKey, from: Place, to: Place) {
+        self.queue_mut(key.queue).holds.moved(key.digest, to);
+        self.journal.let_go(from, 0);
+        self.journal.keep(to, 0);
+    }
+
+    /// Writes a new base for a message, with its whole state.
+    pub(crate) fn rebase(&mut self, slot: u32) {
+        let entry = self.messages.at(slot);
+        let read = self.journal.read(entry.at, entry.length);
+        let written = read.and_then(|whole| {
+            self.rebase_from(slot, &whole).map_err(|problem| Fault::new("writing a message again", problem))
+        });
+        if let Err(fault) = written {
+            self.fault.get_or_insert(fault);
+        }
+    }
+
+    fn rebase_from(&mut self, slot: u32, whole: &[u8]) -> Result<(), Malformed> {
+        let base = read_base(whole)?;
+        let entry = self.messages.at(slot);
+        let (old, old_length, number, load) = (entry.at, entry.length, entry.queue, entry.load);
+        let extra = self.messages.extra(slot).cloned().unwrap_or_default();
+        let progress = self.messages.progress(slot);
+        let held = base.hold.filter(|(digest, _)| {
+            let hold = self.queues.get(&base.queue).and_then(|queue| queue.holds.get(*digest));
+            hold.is_some_and(|hold| hold.at == old)
+        });
+        if number != base.queue {
+            self.outlive(old, &base);
+        }
+        let hold = held
+            .filter(|_| number == base.queue)
+            .and_then(|(digest, _)| self.queue(number).holds.get(digest).map(|hold| (digest, hold.until())));
+        let parts = MessageParts {
+            id: base.id,
+            queue: number,
+            created_at: base.created_at,
+            load,
+            progress: &progress,
+            hold,
+        };
+        let put = if extra.link.is_some() || extra.moved {
+            let Ok(Some(message)) = self.journal.load(vec![self.shot(slot)]).map(|mut all| all.pop()) else {
+                return Err(Malformed("its history cannot be read"));
+            };
+            let (spec, history, origin) = (&message.spec, &message.history, message.origin_queue.as_ref());
+            let past = *history != History::default() || origin.is_some();
+            self.messages.extra_mut(slot).past = past;
+            record::put_message(
+                &mut self.journal.frame,
+                &parts,
+                |out| put_spec(out, spec),
+                |out| {
+                    if past {
+                        put_history(out, history, origin);
+                    }
+                },
+            )
+        } else {
+            let history = base.history.unwrap_or_default();
+            record::put_message(
+                &mut self.journal.frame,
+                &parts,
+                |out| out.extend_from_slice(base.spec),
+                |out| out.extend_from_slice(history),
+            )
+        };
+        let (at, length) = self.journal.placed(put);
+        self.moved_base(slot, (old, old_length + extra.link_bytes), (at, length));
+        if let Some((digest, _)) = hold {
+            self.move_hold(HoldKey { queue: number, digest }, old, at);
+        }
+        Ok(())
+    }
+
+    /// A message has another base, which holds all there is to say.
+    fn moved_base(&mut self, slot: u32, (old, old_bytes): (Place, u32), (at, length): (Place, u32)) {
+        self.journal.let_go(old, old_bytes);
+        self.journal.keep(at, length);
+        let entry = self.messages.at_mut(slot);
+        (entry.at, entry.length) = (at, length);
+        if self.messages.extra(slot).is_some() {
+            let extra = self.messages.extra_mut(slot);
+            if extra.moved {
+                extra.moved = false;
+                self.moved.remove(&old);
+            }
+            let extra = self.messages.extra_mut(slot);
+            (extra.link, extra.links, extra.link_bytes) = (None, 0, 0);
+        }
+    }
+
+    /// Writes the base of a queue.
+    pub(crate) fn put_queue(&mut self, number: u32) {
+        let Some(queue) = self.queues.get_mut(&number) else { return };
+        let counters = config::counters(&queue.totals);
+        let put = record::put_queue(&mut self.journal.frame, number, &queue.queue, &counters);
+        let (at, length) = self.journal.placed(put);
+        if queue.length > 0 {
+            self.journal.let_go(queue.at, queue.length);
+        }
+        self.journal.keep(at, length);
+        (queue.at, queue.length, queue.counted) = (at, length, counters);
+    }
+
+    /// Writes what the store knows about itself.
+    pub(crate) fn put_store(&mut self) {
+        let put = record::put_store(&mut self.journal.frame, &self.store);
+        let placed = self.journal.placed(put);
+        if self.store_at.1 > 0 {
+            self.journal.let_go(self.store_at.0, self.store_at.1);
+        }
+        self.journal.keep(placed.0, placed.1);
+        self.store_at = placed;
+    }
+
+    /// Gives up the segments that are clean, now that this is on the disk.
+    pub(crate) fn drop_clean(&mut self) -> Result<(), Fault> {
+        for _ in 0..std::mem::take(&mut self.cleaner.clean) {
+            self.journal.drop_oldest()?;
+            self.cleaner.cleaned_segments += 1;
+        }
+        Ok(())
+    }
+
+    /// Cleans by itself where the disk is full: nobody else may be able to write. Answers whether there is a frame to
+    /// write.
+    pub(crate) fn clean_when_full(&mut self) -> Result<bool, Fault> {
+        if !self.journal.is_full() {
+            return Ok(false);
+        }
+        self.journal.admit(ALLOWANCE_BYTES_MIN as usize, Purpose::Clean)?;
+        Ok(true)
+    }
+
+    /// The store's time, for the header of a frame.
+    pub(crate) fn frame_time(&self) -> Timestamp {
+        self.time.floor
+    }
+}

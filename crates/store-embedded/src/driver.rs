@@ -1,0 +1,277 @@
+//! Who drives the engine: a thread of its own, or whoever calls.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::task::{Poll, Waker};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use redrive_store::StoreError;
+
+use crate::Durability;
+use crate::disk::File;
+use crate::engine::{Command, Engine, sync};
+use crate::fault::Fault;
+
+/// Most commands that wait for the engine; who comes then waits until there is room.
+const INBOX_MAX: usize = 4_096;
+/// How long the writer waits for those it has just answered to ask for more, at most.
+const GATHER_MAX: Duration = Duration::from_micros(200);
+
+#[derive(Default)]
+struct Waiting {
+    commands: VecDeque<Box<dyn Command>>,
+    /// Callers who found no room.
+    outside: Vec<Waker>,
+    closed: bool,
+}
+
+/// Where commands wait for the writer.
+#[derive(Default)]
+pub(crate) struct Inbox {
+    waiting: Mutex<Waiting>,
+    arrived: Condvar,
+}
+
+impl Inbox {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a command in, as soon as there is room.
+    pub(crate) async fn submit(&self, command: Box<dyn Command>) {
+        let mut command = Some(command);
+        poll_fn(|context| {
+            let mut waiting = self.lock();
+            if waiting.closed {
+                let closed = || Fault::new("asking", "the store is closed").stopped();
+                command.take().into_iter().for_each(|command| command.refuse(closed()));
+                return Poll::Ready(());
+            }
+            if waiting.commands.len() >= INBOX_MAX {
+                waiting.outside.push(context.waker().clone());
+                return Poll::Pending;
+            }
+            waiting.commands.extend(command.take());
+            let first = waiting.commands.len() == 1;
+            drop(waiting);
+            if first {
+                self.arrived.notify_one();
+            }
+            Poll::Ready(())
+        })
+        .await;
+    }
+
+    pub(crate) fn close(&self) {
+        self.lock().closed = true;
+        self.arrived.notify_all();
+    }
+
+    /// Takes everything that waits. Answers `false` when the inbox is closed and empty.
+    fn take(&self, into: &mut VecDeque<Box<dyn Command>>, patience: Option<Duration>) -> bool {
+        let mut waiting = self.lock();
+        while waiting.commands.is_empty() && !waiting.closed {
+            waiting = match patience {
+                None => self.arrived.wait(waiting).unwrap_or_else(PoisonError::into_inner),
+                Some(patience) => {
+                    let woken = self.arrived.wait_timeout(waiting, patience);
+                    let (waiting, timeout) = woken.unwrap_or_else(PoisonError::into_inner);
+                    if timeout.timed_out() {
+                        return true;
+                    }
+                    waiting
+                }
+            };
+        }
+        let open = !waiting.closed || !waiting.commands.is_empty();
+        into.append(&mut waiting.commands);
+        let outside = std::mem::take(&mut waiting.outside);
+        drop(waiting);
+        outside.into_iter().for_each(Waker::wake);
+        open
+    }
+
+    fn len(&self) -> usize {
+        self.lock().commands.len()
+    }
+}
+
+/// The writer: a thread that owns the engine, and one that syncs while the writer reads.
+pub(crate) struct Writer {
+    pub(crate) inbox: Arc<Inbox>,
+    thread: Option<JoinHandle<Result<(), StoreError>>>,
+}
+
+impl Writer {
+    pub(crate) fn spawn(engine: Engine) -> Result<Self, StoreError> {
+        let inbox = Arc::new(Inbox::default());
+        let theirs = Arc::clone(&inbox);
+        let thread = thread::Builder::new()
+            .name("redrive-writer".to_owned())
+            .spawn(move || Loop::new(engine, theirs).run())
+            .map_err(|error| StoreError::Unavailable(error.into()))?;
+        Ok(Self { inbox, thread: Some(thread) })
+    }
+
+    /// Lets the writer finish what waits, and waits for its end.
+    pub(crate) fn close(&mut self) -> Result<(), StoreError> {
+        self.inbox.close();
+        match self.thread.take().map(JoinHandle::join) {
+            None => Ok(()),
+            Some(Ok(closed)) => closed,
+            Some(Err(_)) => Err(Fault::new("closing", "the writer panicked").stopped()),
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        // Nobody is left who could be told.
+        drop(self.close());
+    }
+}
+
+type Files = Vec<Arc<dyn File>>;
+
+/// The loop of the writer.
+struct Loop {
+    engine: Engine,
+    inbox: Arc<Inbox>,
+    commands: VecDeque<Box<dyn Command>>,
+    to_sync: mpsc::SyncSender<Files>,
+    synced: mpsc::Receiver<Result<(), Fault>>,
+    /// Under [`Durability::Interval`]: what was written and not synced, and since when.
+    unsynced: Option<(Files, Instant)>,
+}
+
+impl Loop {
+    fn new(engine: Engine, inbox: Arc<Inbox>) -> Self {
+        let (to_sync, files) = mpsc::sync_channel::<Files>(1);
+        let (done, synced) = mpsc::sync_channel(1);
+        thread::spawn(move || {
+            for files in files {
+                if done.send(sync(&files)).is_err() {
+                    break;
+                }
+            }
+        });
+        Self { engine, inbox, commands: VecDeque::new(), to_sync, synced, unsynced: None }
+    }
+
+    fn run(mut self) -> Result<(), StoreError> {
+        let mut together = 0;
+        loop {
+            if self.commands.is_empty() {
+                if self.inbox.len() == 0 {
+                    self.engine.idle();
+                }
+                self.gather(together);
+                let patience = self.patience();
+                if !self.inbox.take(&mut self.commands, patience) {
+                    return self.engine.close();
+                }
+            }
+            self.sync_when_due();
+            together = self.commands.len();
+            self.frame();
+            together -= self.commands.len();
+        }
+    }
+
+    /// Waits a moment for those that were just answered together: they ask again together, and one sync serves all.
+    fn gather(&self, together: usize) {
+        if together < 2 {
+            return;
+        }
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "how long to wait for company is no business of the store's time"
+        )]
+        let start = Instant::now();
+        while self.inbox.len() < together && start.elapsed() < GATHER_MAX {
+            thread::yield_now();
+        }
+    }
+
+    /// One frame. Where answers have to be read, the disk syncs meanwhile.
+    fn frame(&mut self) {
+        let Some(written) = self.engine.write(&mut self.commands) else { return };
+        let files = written.files.len();
+        match self.engine.core.options.durability {
+            Durability::Sync if files == 0 => {
+                let replies = self.engine.load(written.replies);
+                self.engine.finish(replies, 0, Ok(()));
+            }
+            Durability::Sync => {
+                let lost = || Fault::new("syncing a frame", "the thread that syncs has ended");
+                let sent = self.to_sync.send(written.files).map_err(|_| lost());
+                let replies = self.engine.load(written.replies);
+                let synced = sent.and_then(|()| self.synced.recv().unwrap_or_else(|_| Err(lost())));
+                self.engine.finish(replies, files, synced);
+            }
+            Durability::Interval(_) | Durability::None => {
+                let replies = self.engine.load(written.replies);
+                self.remember_unsynced(written.files);
+                self.engine.finish(replies, files, Ok(()));
+            }
+        }
+    }
+
+    fn remember_unsynced(&mut self, files: Files) {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the interval between syncs is no business of the store's time"
+        )]
+        let now = Instant::now();
+        let (unsynced, _) = self.unsynced.get_or_insert_with(|| (Vec::new(), now));
+        for file in files {
+            if !unsynced.iter().any(|other| Arc::ptr_eq(other, &file)) {
+                unsynced.push(file);
+            }
+        }
+    }
+
+    fn patience(&self) -> Option<Duration> {
+        match (self.engine.core.options.durability, &self.unsynced) {
+            (Durability::Interval(interval), Some((_, since))) => {
+                Some(Duration::from_millis(interval.get()).saturating_sub(since.elapsed()))
+            }
+            _ => None,
+        }
+    }
+
+    fn sync_when_due(&mut self) {
+        if self.patience() == Some(Duration::ZERO)
+            && let Some((files, _)) = self.unsynced.take()
+        {
+            self.engine.finish(Vec::new(), 0, sync(&files));
+        }
+    }
+}
+
+/// Whoever calls drives the engine: no thread, and every run the same.
+pub(crate) struct Stepped {
+    pub(crate) engine: Engine,
+    pub(crate) commands: VecDeque<Box<dyn Command>>,
+    /// Whether commands wait for a step.
+    pub(crate) hold: bool,
+}
+
+impl Stepped {
+    pub(crate) fn submit(&mut self, command: Box<dyn Command>) {
+        self.commands.push_back(command);
+        if !self.hold {
+            self.step();
+        }
+    }
+
+    /// Runs what waits, as few frames as it takes, and idles.
+    pub(crate) fn step(&mut self) {
+        while !self.commands.is_empty() {
+            self.engine.step(&mut self.commands);
+        }
+        self.engine.idle();
+    }
+}

@@ -1,0 +1,286 @@
+//! The engine: commands and the time go in, answers come out. It is a step function with no thread of its own.
+//!
+//! One step makes one frame: the commands are computed and applied one after the other, what they did is written and
+//! synced, and only then their answers go. An answer that only looked has seen what the commands before it did, so it
+//! waits with them. A write or a sync that fails answers everything `OUTCOME_UNKNOWN` and stops the engine: nobody
+//! knows what is on the disk, and a second sync that succeeds would not tell.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use futures::channel::oneshot;
+use redrive_store::StoreError;
+
+use crate::Durability;
+use crate::core::Core;
+use crate::disk::File;
+use crate::fault::{Fault, during};
+use crate::journal::{Admission, Purpose};
+
+/// An answer, and how to get it once what it has seen is on the disk.
+pub(crate) enum Later<T> {
+    /// It is there.
+    Now(T),
+    /// Something has to be read first.
+    Load(Box<dyn FnOnce(&Core) -> Result<T, Fault> + Send>),
+}
+
+/// What a command needs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Needs {
+    /// What it does to the space it takes; `None` where it only looks.
+    pub(crate) purpose: Option<Purpose>,
+    /// About how much it writes.
+    pub(crate) bytes: usize,
+    /// About how much it writes to the segments of the logs.
+    pub(crate) log_bytes: usize,
+}
+
+/// What somebody asked for, and where the answer goes.
+pub(crate) trait Command: Send {
+    fn needs(&self) -> Needs;
+
+    /// Computes and applies it.
+    fn run(self: Box<Self>, core: &mut Core) -> Box<dyn Reply>;
+
+    /// Says why it will not be done; nothing happened.
+    fn refuse(self: Box<Self>, error: StoreError);
+}
+
+/// An answer that waits for its frame.
+pub(crate) trait Reply: Send {
+    /// Reads what the answer needs.
+    fn load(self: Box<Self>, core: &Core) -> Box<dyn Reply>;
+
+    /// Lets it go.
+    fn send(self: Box<Self>);
+
+    /// What it says is not known to be true.
+    fn fail(self: Box<Self>, fault: &Fault);
+}
+
+/// A command as a function.
+pub(crate) struct Call<T, F> {
+    pub(crate) needs: Needs,
+    pub(crate) run: F,
+    pub(crate) answer: oneshot::Sender<Result<T, StoreError>>,
+}
+
+struct Answer<T> {
+    outcome: Result<Later<T>, StoreError>,
+    answer: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<T, F> Command for Call<T, F>
+where
+    T: Send + 'static,
+    F: FnOnce(&mut Core) -> Later<T> + Send,
+{
+    fn needs(&self) -> Needs {
+        self.needs
+    }
+
+    fn run(self: Box<Self>, core: &mut Core) -> Box<dyn Reply> {
+        Box::new(Answer { outcome: Ok((self.run)(core)), answer: self.answer })
+    }
+
+    fn refuse(self: Box<Self>, error: StoreError) {
+        // Whoever asked may have gone; then nobody needs the answer.
+        drop(self.answer.send(Err(error)));
+    }
+}
+
+impl<T: Send + 'static> Reply for Answer<T> {
+    fn load(self: Box<Self>, core: &Core) -> Box<dyn Reply> {
+        let outcome = match self.outcome {
+            Ok(Later::Load(load)) => load(core).map(Later::Now).map_err(|fault| StoreError::Damaged {
+                location: core.journal.disk.place(""),
+                problem: fault.to_string(),
+            }),
+            outcome => outcome,
+        };
+        Box::new(Self { outcome, answer: self.answer })
+    }
+
+    fn send(self: Box<Self>) {
+        if let Ok(Later::Now(answer)) = self.outcome {
+            drop(self.answer.send(Ok(answer)));
+        } else if let Err(error) = self.outcome {
+            drop(self.answer.send(Err(error)));
+        }
+    }
+
+    fn fail(self: Box<Self>, fault: &Fault) {
+        drop(self.answer.send(Err(fault.unknown())));
+    }
+}
+
+/// A frame that was written, and the answers that wait for it.
+pub(crate) struct Written {
+    /// What has to be synced first, in order; nothing where nothing was written.
+    pub(crate) files: Vec<Arc<dyn File>>,
+    pub(crate) replies: Vec<Box<dyn Reply>>,
+}
+
+/// Commands and the time go in, answers come out.
+pub(crate) struct Engine {
+    pub(crate) core: Core,
+    stopped: Option<Fault>,
+    pub(crate) commands: u64,
+    pub(crate) syncs: u64,
+}
+
+impl Engine {
+    pub(crate) fn new(core: Core) -> Self {
+        Self { core, stopped: None, commands: 0, syncs: 0 }
+    }
+
+    /// Makes one frame of as many commands as belong into one, syncs it, and lets the answers go.
+    pub(crate) fn step(&mut self, commands: &mut VecDeque<Box<dyn Command>>) {
+        let Some(written) = self.write(commands) else { return };
+        let replies = self.load(written.replies);
+        let synced =
+            if self.core.options.durability == Durability::Sync { sync(&written.files) } else { Ok(()) };
+        self.finish(replies, written.files.len(), synced);
+    }
+
+    /// Computes commands and writes what they did. `None` where the engine has stopped.
+    pub(crate) fn write(&mut self, commands: &mut VecDeque<Box<dyn Command>>) -> Option<Written> {
+        if let Some(fault) = &self.stopped {
+            commands.drain(..).for_each(|command| command.refuse(fault.stopped()));
+            return None;
+        }
+        let mut replies = Vec::with_capacity(commands.len());
+        match self.compute(commands, &mut replies).and_then(|()| self.write_frames()) {
+            Ok(files) => Some(Written { files, replies }),
+            Err(fault) => {
+                self.stop(fault, replies);
+                commands.drain(..).for_each(|command| command.refuse(self.stopped_error()));
+                None
+            }
+        }
+    }
+
+    fn stopped_error(&self) -> StoreError {
+        self.stopped.as_ref().map_or_else(|| Fault::new("stopping", "closed").stopped(), Fault::stopped)
+    }
+
+    fn compute(
+        &mut self,
+        commands: &mut VecDeque<Box<dyn Command>>,
+        replies: &mut Vec<Box<dyn Reply>>,
+    ) -> Result<(), Fault> {
+        while let Some(command) = commands.pop_front() {
+            match self.admit(command.needs())? {
+                Admission::Now => {
+                    self.commands += 1;
+                    replies.push(command.run(&mut self.core));
+                    if let Some(fault) = self.core.fault.take() {
+                        return Err(fault);
+                    }
+                }
+                Admission::NextFrame => {
+                    commands.push_front(command);
+                    break;
+                }
+                Admission::Full => {
+                    command.refuse(StoreError::StorageFull);
+                    if self.core.clean_when_full()? {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn admit(&mut self, needs: Needs) -> Result<Admission, Fault> {
+        let Some(purpose) = needs.purpose else {
+            return Ok(Admission::Now);
+        };
+        let admission = self.core.journal.admit(needs.bytes, purpose)?;
+        if needs.log_bytes == 0 || admission != Admission::Now {
+            return Ok(admission);
+        }
+        self.core.log_journal.admit(needs.log_bytes, Purpose::Clean)
+    }
+
+    /// Writes the frames that were made, with what they carry of cleaning.
+    fn write_frames(&mut self) -> Result<Vec<Arc<dyn File>>, Fault> {
+        let mut files = Vec::new();
+        let time = self.core.frame_time();
+        if self.core.log_journal.has_records() {
+            files.push(self.core.log_journal.write(time)?);
+        }
+        self.core.put_counts();
+        if self.core.journal.has_records() || self.core.journal.is_full() {
+            self.core.clean()?;
+        }
+        if let Some(fault) = self.core.fault.take() {
+            return Err(fault);
+        }
+        if self.core.journal.has_records() {
+            files.push(self.core.journal.write(time)?);
+        }
+        Ok(files)
+    }
+
+    /// Reads what answers need, which can be done while the disk is at it.
+    pub(crate) fn load(&self, replies: Vec<Box<dyn Reply>>) -> Vec<Box<dyn Reply>> {
+        replies.into_iter().map(|reply| reply.load(&self.core)).collect()
+    }
+
+    /// Lets the answers go, if what they say is on the disk.
+    pub(crate) fn finish(&mut self, replies: Vec<Box<dyn Reply>>, files: usize, synced: Result<(), Fault>) {
+        if let Err(fault) = synced {
+            self.stop(fault, replies);
+            return;
+        }
+        self.syncs += files as u64;
+        replies.into_iter().for_each(Reply::send);
+        if files > 0
+            && let Err(fault) = self.tidy_up()
+        {
+            self.stop(fault, Vec::new());
+        }
+    }
+
+    fn tidy_up(&mut self) -> Result<(), Fault> {
+        self.core.drop_clean()?;
+        self.core.drop_log_segments()
+    }
+
+    /// Writes the mark behind the last frame, when nothing else is to do.
+    pub(crate) fn idle(&mut self) {
+        if self.stopped.is_none() {
+            let time = self.core.frame_time();
+            let marked = self.core.journal.mark(time).and_then(|()| self.core.log_journal.mark(time));
+            if let Err(fault) = marked {
+                self.stop(fault, Vec::new());
+            }
+        }
+    }
+
+    /// Everything that is written gets onto the disk, mark and all.
+    pub(crate) fn close(&mut self) -> Result<(), StoreError> {
+        self.idle();
+        if let Some(fault) = &self.stopped {
+            return Err(fault.stopped());
+        }
+        let last = [&self.core.log_journal, &self.core.journal]
+            .into_iter()
+            .filter_map(|journal| journal.segments.back());
+        let files: Vec<Arc<dyn File>> = last.map(|segment| Arc::clone(&segment.file)).collect();
+        sync(&files).map_err(|fault| fault.unknown())
+    }
+
+    fn stop(&mut self, fault: Fault, replies: Vec<Box<dyn Reply>>) {
+        replies.into_iter().for_each(|reply| reply.fail(&fault));
+        self.stopped.get_or_insert(fault);
+    }
+}
+
+/// Gets what was written onto the disk.
+pub(crate) fn sync(files: &[Arc<dyn File>]) -> Result<(), Fault> {
+    files.iter().try_for_each(|file| file.sync()).map_err(during("syncing a frame"))
+}

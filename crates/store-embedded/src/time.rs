@@ -1,0 +1,45 @@
+//! The time of the store: never before the last time it saw, whatever the wall clock does.
+
+use std::sync::Arc;
+
+use redrive_core::time::{Millis, Timestamp};
+use redrive_store::Now;
+
+use crate::clock::Clock;
+
+/// The time of the store.
+#[derive(Debug)]
+pub(crate) struct Time {
+    clock: Arc<dyn Clock>,
+    /// What the time was when `started` was the uptime.
+    base: Timestamp,
+    started: Millis,
+    /// The latest time seen; time never runs back.
+    pub(crate) floor: Timestamp,
+}
+
+impl Time {
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+        let started = clock.uptime();
+        Self { clock, base: Timestamp::EPOCH, started, floor: Timestamp::EPOCH }
+    }
+
+    /// Starts at the wall clock, or at the time of the last frame if that is later.
+    pub(crate) fn start(&mut self, last: Timestamp) {
+        self.started = self.clock.uptime();
+        self.base = self.clock.wall().max(last);
+        self.floor = self.base;
+    }
+
+    /// The time of a call.
+    pub(crate) fn at(&mut self, now: Now) -> Timestamp {
+        let at = match now {
+            Now::At(at) => at,
+            Now::Store => {
+                self.base.plus(Millis::new(self.clock.uptime().get().saturating_sub(self.started.get())))
+            }
+        };
+        self.floor = self.floor.max(at);
+        self.floor
+    }
+}
