@@ -21,7 +21,10 @@ pub struct MachineClock;
 
 impl Clock for MachineClock {
     fn wall(&self) -> Timestamp {
-        #[expect(clippy::disallowed_methods, reason = "this is the clock that the others are told the time by")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "this is the clock that the others are told the time by"
+        )]
         let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         Timestamp::from_millis(millis(since_epoch.unwrap_or_default()))
     }
