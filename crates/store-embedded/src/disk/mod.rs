@@ -5,8 +5,10 @@
 //! before it, and a second sync that succeeds says nothing either.
 
 mod real;
+mod simulated;
 
 pub use real::RealDisk;
+pub use simulated::{Call, Lies, SECTOR_BYTES, SimulatedDisk, Trouble};
 
 use std::fmt::Debug;
 use std::io;
