@@ -16,7 +16,7 @@ use crate::disk::Disk;
 use crate::fault::{damaged, unavailable};
 use crate::format::bytes::size;
 use crate::format::message::{SpecView, Until};
-use crate::format::record::{HoldKey, Located, MessageRecord, Record, Records, StoreRecord};
+use crate::format::record::{self, HoldKey, Located, MessageRecord, Record, Records, StoreRecord};
 use crate::format::{Malformed, Place, config, segment};
 use crate::journal::Journal;
 use crate::scan::{Found, Frame};
@@ -216,6 +216,9 @@ impl Core {
             Record::Log(name, last, horizon) => {
                 self.apply_log(name.clone(), last, horizon);
                 self.place_log(&name, placed);
+            }
+            Record::Grace(overdue, granted) => {
+                self.apply_grace(overdue, granted);
             }
             Record::Kept(first) => reading.first_needed = reading.first_needed.max(first),
             Record::LogRecord(..) => return Err(Malformed("a record of a log does not belong here")),
@@ -426,7 +429,6 @@ impl Core {
         let mut core = Self::read(disk, clock, options, false)?;
         let last = core.time.floor;
         core.time.start(last);
-        core.grant_grace();
         for number in core.numbers_of(None).unwrap_or_default() {
             core.forget_keys(number, core.time.floor);
         }
@@ -452,29 +454,32 @@ impl Core {
         use crate::journal::Purpose;
         self.journal.admit(4_096, Purpose::Clean)?;
         self.put_store();
+        let now = self.time.floor;
+        let granted = now.plus(self.options.restart_grace);
+        if self.apply_grace(now, granted) {
+            record::put_grace(&mut self.journal.frame, now, granted);
+        }
         let file = self.journal.write(self.time.floor)?;
         file.sync().map_err(crate::fault::during("opening"))?;
         self.journal.has_spares(2)?;
         Ok(())
     }
 
-    /// Leases that have run out get a little longer: their consumers had no way to extend them.
-    fn grant_grace(&mut self) {
+    /// Leases that have run out get a little longer: their consumers had no way to extend them. Says whether any had.
+    fn apply_grace(&mut self, overdue: Timestamp, granted: Timestamp) -> bool {
         let now = self.time.floor;
-        let granted = now.plus(self.options.restart_grace);
+        let mut any = false;
         for queue in self.queues.values_mut() {
-            let overdue: Vec<u32> = queue
-                .deadlines
-                .iter()
-                .take_while(|(deadline, ..)| *deadline <= now)
-                .map(|(.., slot)| *slot)
-                .collect();
-            for slot in overdue {
+            let late = queue.deadlines.iter().take_while(|(deadline, ..)| *deadline <= overdue);
+            let late: Vec<u32> = late.map(|(.., slot)| *slot).collect();
+            any |= !late.is_empty();
+            for slot in late {
                 queue.unindex(&mut self.messages, slot);
                 self.messages.set_deadline(slot, granted);
                 queue.index(&mut self.messages, slot, now);
             }
         }
+        any
     }
 
     /// Every dedup key that is held, with its queue.

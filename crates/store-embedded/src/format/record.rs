@@ -30,6 +30,7 @@ const ENTRY_GONE: u8 = 11;
 const LOG: u8 = 12;
 const KEPT: u8 = 13;
 const LOG_RECORD: u8 = 14;
+const GRACE: u8 = 15;
 
 /// The tag and the length before every body.
 pub(crate) const HEADER_BYTES: usize = 5;
@@ -128,6 +129,8 @@ pub(crate) enum Record<'a> {
     Log(LogName, u64, Timestamp),
     /// Segments before this one are not needed any more.
     Kept(u32),
+    /// Leases that had run out at the first time got until the second. A change of all of them.
+    Grace(Timestamp, Timestamp),
     /// A record of a log, in the segments of logs.
     LogRecord(LogName, u64, Timestamp, &'a [u8]),
 }
@@ -324,6 +327,13 @@ pub(crate) fn put_kept(frame: &mut Vec<u8>, first: u32) {
     append(frame, KEPT, |out| out.put_u32(first));
 }
 
+pub(crate) fn put_grace(frame: &mut Vec<u8>, overdue: Timestamp, granted: Timestamp) {
+    append(frame, GRACE, |out| {
+        out.put_time(overdue);
+        out.put_time(granted);
+    });
+}
+
 pub(crate) fn put_log_record(
     frame: &mut Vec<u8>,
     log: &LogName,
@@ -444,6 +454,7 @@ impl<'a> Located<'a> {
             ENTRY_GONE => Record::EntryGone(take_key(&mut from)?, from.place()?),
             LOG => Record::Log(take_name(&mut from)?, from.u64()?, from.time()?),
             KEPT => Record::Kept(from.u32()?),
+            GRACE => Record::Grace(from.time()?, from.time()?),
             LOG_RECORD => Record::LogRecord(take_name(&mut from)?, from.u64()?, from.time()?, from.long()?),
             _ => return Err(Malformed("no such kind of record")),
         };
