@@ -337,7 +337,7 @@ impl Core {
     /// Gives up the segments that are clean, now that this is on the disk.
     pub(crate) fn drop_clean(&mut self) -> Result<(), Fault> {
         for _ in 0..std::mem::take(&mut self.cleaner.clean) {
-            self.journal.drop_oldest()?;
+            self.journal.drop_oldest(self.backups == 0)?;
             self.cleaner.cleaned_segments += 1;
         }
         Ok(())

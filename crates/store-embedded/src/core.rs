@@ -57,6 +57,12 @@ pub(crate) struct Core {
     pub(crate) dirty: Vec<u32>,
     /// What an all-or-nothing batch did so far.
     pub(crate) undo: Option<Undo>,
+    /// Commands that ran since the store was opened.
+    pub(crate) commands: u64,
+    /// Files that were synced for answers since the store was opened.
+    pub(crate) syncs: u64,
+    /// Backups under way: what they read must not be written over.
+    pub(crate) backups: u32,
     /// The disk failed while a verb was at it; the engine stops.
     pub(crate) fault: Option<Fault>,
 }

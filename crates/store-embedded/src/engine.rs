@@ -126,13 +126,11 @@ pub(crate) struct Written {
 pub(crate) struct Engine {
     pub(crate) core: Core,
     stopped: Option<Fault>,
-    pub(crate) commands: u64,
-    pub(crate) syncs: u64,
 }
 
 impl Engine {
     pub(crate) fn new(core: Core) -> Self {
-        Self { core, stopped: None, commands: 0, syncs: 0 }
+        Self { core, stopped: None }
     }
 
     /// Makes one frame of as many commands as belong into one, syncs it, and lets the answers go.
@@ -173,7 +171,7 @@ impl Engine {
         while let Some(command) = commands.pop_front() {
             match self.admit(command.needs())? {
                 Admission::Now => {
-                    self.commands += 1;
+                    self.core.commands += 1;
                     replies.push(command.run(&mut self.core));
                     if let Some(fault) = self.core.fault.take() {
                         return Err(fault);
@@ -236,7 +234,7 @@ impl Engine {
             self.stop(fault, replies);
             return;
         }
-        self.syncs += files as u64;
+        self.core.syncs += files as u64;
         replies.into_iter().for_each(Reply::send);
         if files > 0
             && let Err(fault) = self.tidy_up()

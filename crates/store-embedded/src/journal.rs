@@ -326,8 +326,8 @@ impl Journal {
         }
     }
 
-    /// Gives up the oldest segment: its file takes a later one, or goes.
-    pub(crate) fn drop_oldest(&mut self) -> Result<(), Fault> {
+    /// Gives up the oldest segment: its file takes a later one, if it may be written over, or goes.
+    pub(crate) fn drop_oldest(&mut self, reuse: bool) -> Result<(), Fault> {
         let Some(segment) = self.segments.pop_front() else {
             return Ok(());
         };
@@ -335,7 +335,7 @@ impl Journal {
         let size = segment.file.size().map_err(during("dropping a segment"))?;
         let size = u32::try_from(size).unwrap_or(u32::MAX);
         let ordinary = limit_of(size) < self.segment_bytes.saturating_mul(2);
-        if self.spares.len() < SPARES_MAX && ordinary && limit_of(size) >= self.segment_bytes {
+        if reuse && self.spares.len() < SPARES_MAX && ordinary && limit_of(size) >= self.segment_bytes {
             let spare = Spare { name: self.spare_name(), file: segment.file, size };
             self.disk.rename(&name, &spare.name).map_err(during("dropping a segment"))?;
             self.spares.push(spare);

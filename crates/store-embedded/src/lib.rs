@@ -6,6 +6,7 @@
 //! caller's. `scan` and `recover` read a journal back, `clean` keeps it short. `disk` and `clock` are traits, so that
 //! tests can take the power away and turn the clock back.
 
+mod backup;
 mod batch;
 mod bulk;
 mod clean;
@@ -36,6 +37,7 @@ mod recover;
 mod redrive;
 mod registry;
 mod release;
+mod repair;
 mod reschedule;
 mod scan;
 mod select;
@@ -44,10 +46,16 @@ mod state;
 mod store;
 mod time;
 mod undo;
+mod usage;
+mod verify;
 
+pub use backup::{BackupReport, restore};
 pub use clock::{Clock, MachineClock};
 pub use options::{Durability, Options};
+pub use repair::{RepairReport, repair};
 pub use store::{EmbeddedStore, Stepper};
+pub use usage::Usage;
+pub use verify::{VerifyReport, verify};
 
 /// The segments of the journal.
 const SEGMENTS: &str = "segment";

@@ -114,7 +114,7 @@ impl Core {
     /// Gives up segments of which every record was trimmed, now that this is on the disk.
     pub(crate) fn drop_log_segments(&mut self) -> Result<(), Fault> {
         while self.log_journal.segments.len() > 1 && self.log_journal.segments[0].live == 0 {
-            self.log_journal.drop_oldest()?;
+            self.log_journal.drop_oldest(self.backups == 0)?;
         }
         Ok(())
     }

@@ -65,6 +65,9 @@ impl Core {
             moved: HashMap::new(),
             dirty: Vec::new(),
             undo: None,
+            commands: 0,
+            syncs: 0,
+            backups: 0,
             fault: None,
             options,
         }

@@ -208,6 +208,11 @@ impl Keys {
         in_lines.chain(strays.map(|(_, slot)| *slot))
     }
 
+    /// How many messages stand in lines and beside them.
+    pub(crate) fn count(&self, entries: &Slab<Entry>) -> usize {
+        Lane::ALL.into_iter().map(|lane| self.all(entries, lane, |_| true).count()).sum()
+    }
+
     /// The first message of each line, and every stray.
     pub(crate) fn heads(&self) -> impl Iterator<Item = u32> {
         let lines = self.table.iter().flat_map(|number| self.keys.at(*number).lines.iter());
