@@ -55,6 +55,12 @@ impl Core {
         parts.extend(part(&self.log_journal));
         parts
     }
+
+    /// Answers how many are still under way.
+    fn end_backup(&mut self) -> u32 {
+        self.backups = self.backups.saturating_sub(1);
+        self.backups
+    }
 }
 
 impl EmbeddedStore {
@@ -64,7 +70,7 @@ impl EmbeddedStore {
         let options = self.look(|core| Later::Now(core.options.clone())).await?;
         let parts = self.look(|core| Later::Now(core.begin_backup())).await?;
         let copied = copy(&parts, target.as_ref());
-        self.look(|core| Later::Now(core.backups -= 1)).await?;
+        self.look(|core| Later::Now(core.end_backup())).await?;
         let bytes = copied?;
         let verified = verify_with(&target, Arc::new(MachineClock), &options)?;
         Ok(BackupReport { files: parts.len() as u64, bytes, verified })

@@ -17,7 +17,7 @@ use crate::load::read_base;
 use crate::state::ids;
 
 /// What a frame may carry of cleaning, however small it is itself, in bytes.
-const ALLOWANCE_BYTES_MIN: u64 = 64 * 1024;
+const ALLOWANCE_BYTES_MIN: usize = 64 * 1024;
 /// How much may be read for each byte that may be written.
 const READ_FACTOR: u64 = 8;
 
@@ -63,7 +63,7 @@ impl Core {
 
     /// How much this frame may carry: nothing up to twice what is needed, all that is allowed from three times on.
     fn cleaning_budget(&self) -> u64 {
-        let allowance = (self.journal.frame.len() as u64).max(ALLOWANCE_BYTES_MIN);
+        let allowance = self.journal.frame.len().max(ALLOWANCE_BYTES_MIN) as u64;
         let (total, live) = (self.journal.total_bytes(), self.journal.live_bytes);
         let excess = total.saturating_sub(live.saturating_mul(2));
         if excess == 0 && !self.journal.is_full() {
@@ -72,7 +72,8 @@ impl Core {
         if self.journal.is_full() || excess >= live {
             return allowance;
         }
-        (u128::from(allowance) * u128::from(excess) / u128::from(live.max(1))) as u64 + 1
+        let share = u128::from(allowance) * u128::from(excess) / u128::from(live.max(1));
+        u64::try_from(share).unwrap_or(allowance) + 1
     }
 
     /// Whether there is a segment to clean: the oldest, never the one that is written to.
@@ -241,16 +242,13 @@ impl Core {
         let (old, old_length, number, load) = (entry.at, entry.length, entry.queue, entry.load);
         let extra = self.messages.extra(slot).cloned().unwrap_or_default();
         let progress = self.messages.progress(slot);
-        let held = base.hold.filter(|(digest, _)| {
-            let hold = self.queues.get(&base.queue).and_then(|queue| queue.holds.get(*digest));
-            hold.is_some_and(|hold| hold.at == old)
-        });
         if number != base.queue {
             self.outlive(old, &base);
         }
-        let hold = held
-            .filter(|_| number == base.queue)
-            .and_then(|(digest, _)| self.queue(number).holds.get(digest).map(|hold| (digest, hold.until())));
+        let holds = &self.queue(number).holds;
+        let hold = base.hold.filter(|_| number == base.queue).and_then(|(digest, _)| {
+            holds.get(digest).filter(|hold| hold.at == old).map(|hold| (digest, hold.until()))
+        });
         let parts = MessageParts {
             id: base.id,
             queue: number,
@@ -349,7 +347,7 @@ impl Core {
         if !self.journal.is_full() {
             return Ok(false);
         }
-        self.journal.admit(ALLOWANCE_BYTES_MIN as usize, Purpose::Clean)?;
+        self.journal.admit(ALLOWANCE_BYTES_MIN, Purpose::Clean)?;
         Ok(true)
     }
 

@@ -37,7 +37,9 @@ impl Core {
         for number in self.numbers_of(request.queue.as_ref())? {
             let beyond = self.queue(number).beyond_retention(now, left);
             left -= beyond.len();
-            beyond.into_iter().for_each(|slot| self.discard_one(slot));
+            for slot in beyond {
+                self.discard_one(slot);
+            }
         }
         Ok((request.limit.get() - left) as u64)
     }

@@ -17,12 +17,15 @@ use crate::disk::File;
 use crate::fault::{Fault, during};
 use crate::journal::{Admission, Purpose};
 
+/// What reads the rest of an answer.
+pub(crate) type Load<T> = Box<dyn FnOnce(&Core) -> Result<T, Fault> + Send>;
+
 /// An answer, and how to get it once what it has seen is on the disk.
 pub(crate) enum Later<T> {
     /// It is there.
     Now(T),
     /// Something has to be read first.
-    Load(Box<dyn FnOnce(&Core) -> Result<T, Fault> + Send>),
+    Load(Load<T>),
 }
 
 /// What a command needs.
@@ -273,7 +276,9 @@ impl Engine {
     }
 
     fn stop(&mut self, fault: Fault, replies: Vec<Box<dyn Reply>>) {
-        replies.into_iter().for_each(|reply| reply.fail(&fault));
+        for reply in replies {
+            reply.fail(&fault);
+        }
         self.stopped.get_or_insert(fault);
     }
 }

@@ -5,6 +5,7 @@ use std::io;
 use redrive_store::StoreError;
 
 use crate::disk::Disk;
+use crate::format::Malformed;
 
 /// The disk failed in the middle of something: whether it happened is not known, and the store stops.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -14,9 +15,42 @@ pub(crate) struct Fault {
     problem: String,
 }
 
+/// What is wrong, in words.
+pub(crate) struct Problem(String);
+
+impl From<&str> for Problem {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+impl From<String> for Problem {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl From<io::Error> for Problem {
+    fn from(error: io::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl From<Malformed> for Problem {
+    fn from(problem: Malformed) -> Self {
+        Self(problem.to_string())
+    }
+}
+
+impl From<Fault> for Problem {
+    fn from(fault: Fault) -> Self {
+        Self(fault.to_string())
+    }
+}
+
 impl Fault {
-    pub(crate) fn new(what: &'static str, problem: impl ToString) -> Self {
-        Self { what, problem: problem.to_string() }
+    pub(crate) fn new(what: &'static str, problem: impl Into<Problem>) -> Self {
+        Self { what, problem: problem.into().0 }
     }
 
     /// For calls that were under way.
@@ -41,10 +75,10 @@ pub(crate) fn unavailable(error: impl std::error::Error + Send + Sync + 'static)
 }
 
 /// Damage, with the file and the offset.
-pub(crate) fn damaged(disk: &dyn Disk, file: &str, offset: u64, problem: impl ToString) -> StoreError {
+pub(crate) fn damaged(disk: &dyn Disk, file: &str, offset: u64, problem: impl Into<Problem>) -> StoreError {
     StoreError::Damaged {
         location: format!("{} at offset {offset}", disk.place(file)),
-        problem: problem.to_string(),
+        problem: problem.into().0,
     }
 }
 

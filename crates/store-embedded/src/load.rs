@@ -12,7 +12,7 @@ use redrive_core::queue::QueueName;
 use crate::core::Core;
 use crate::fault::Fault;
 use crate::format::message::SpecView;
-use crate::format::record::{Located, MessageRecord, Record};
+use crate::format::record::{ChangeRecord, Located, MessageRecord, Record};
 use crate::format::{Malformed, Place};
 use crate::journal::Journal;
 
@@ -123,11 +123,10 @@ impl Journal {
         let mut next = shot.link;
         while let Some((place, length)) = next {
             let bytes = self.read(place, length)?;
-            let change = match Located::whole(&bytes).and_then(|record| record.read(true)).map_err(broken)? {
-                Record::Change(change) => change,
-                _ => return Err(broken(Malformed("the history of a message leads elsewhere"))),
+            let record = Located::whole(&bytes).and_then(|record| record.read(true)).map_err(broken)?;
+            let Record::Change(ChangeRecord { link: Some(link), .. }) = record else {
+                return Err(broken(Malformed("the history of a message leads elsewhere")));
             };
-            let link = change.link.ok_or_else(|| broken(Malformed("the history of a message breaks off")))?;
             next = link.before;
             links.push(link);
         }

@@ -130,7 +130,7 @@ impl Journal {
         let bytes = self.read(place.place, place.length)?;
         let broken = |problem: Malformed| Fault::new("reading a log", format!("{}: {problem}", place.place));
         match Located::whole(&bytes).and_then(|record| record.read(true)).map_err(broken)? {
-            Record::LogRecord(_, sequence, at, value) => {
+            Record::Logged(_, sequence, at, value) => {
                 Ok(LogRecord { sequence, at, value: Bytes::copy_from_slice(value) })
             }
             _ => Err(broken(Malformed("this is not a record of a log"))),

@@ -105,7 +105,9 @@ impl Core {
     pub(crate) fn apply_queue_gone(&mut self, number: u32) {
         let Some(queue) = self.queues.get(&number) else { return };
         let all: Vec<u32> = queue.ids.after(None).map(|(_, slot)| slot).collect();
-        all.into_iter().for_each(|slot| self.detach(slot));
+        for slot in all {
+            self.detach(slot);
+        }
         let Some(queue) = self.queues.remove(&number) else { return };
         queue.holds.iter().for_each(|(_, hold)| self.journal.let_go(hold.at, 0));
         if queue.length > 0 {

@@ -119,8 +119,8 @@ impl Core {
                     let located = located.map_err(broken(frame.at))?;
                     let placed = (Place::new(frame.segment, size(located.at)), located.length);
                     match located.read(true).map_err(broken(located.at))? {
-                        Record::LogRecord(log, number, at, _) => {
-                            self.apply_log_record(log, number, at, placed)
+                        Record::Logged(log, number, at, _) => {
+                            self.apply_log_record(log, number, at, placed);
                         }
                         _ => return Err(broken(located.at)(Malformed("only records of logs belong here"))),
                     }
@@ -165,7 +165,7 @@ impl Core {
             }
             Record::Queue(number, queue, counters) => {
                 reading.missing.remove(&number);
-                self.take_in_queue(number, queue, &counters, placed);
+                self.take_in_queue(number, *queue, &counters, placed);
             }
             Record::QueueGone(number) => {
                 reading.missing.remove(&number);
@@ -224,7 +224,7 @@ impl Core {
                 self.apply_grace(overdue, granted);
             }
             Record::Kept(first) => reading.first_needed = reading.first_needed.max(first),
-            Record::LogRecord(..) => return Err(Malformed("a record of a log does not belong here")),
+            Record::Logged(..) => return Err(Malformed("a record of a log does not belong here")),
         }
         Ok(())
     }
@@ -328,13 +328,8 @@ impl Core {
         }
         let id = ids::number(base.id);
         let before = self.queue(base.queue).ids.get(id);
-        let (checkpoint, past) = match base.history {
-            None => (0, false),
-            Some(_) => {
-                let (history, _) = base.read_history()?;
-                (history.checkpoint.map_or(0, |checkpoint| size(checkpoint.bytes().len())), true)
-            }
-        };
+        let checkpoint = base.read_history()?.0.checkpoint;
+        let checkpoint = checkpoint.map_or(0, |checkpoint| size(checkpoint.bytes().len()));
         let unique = self.unique_of(base, &view);
         if let Some(slot) = before {
             self.detach(slot);
@@ -354,7 +349,7 @@ impl Core {
                 lease_timeout: view.lease_timeout,
                 unique,
                 checkpoint,
-                past,
+                past: base.history.is_some(),
                 ..Extra::default()
             },
         });

@@ -197,9 +197,9 @@ impl Journal {
 fn check(disk: &dyn Disk, found: Candidate, newest: bool) -> Result<Checked, StoreError> {
     let mut bytes = vec![0; found.size as usize];
     found.file.read_at(&mut bytes, 0).map_err(unavailable)?;
-    let header = segment::Header::decode(&bytes).and_then(|header| match header.number == found.number {
-        true => Ok(header),
-        false => Err(Malformed("the header belongs to another segment")),
+    let header = segment::Header::decode(&bytes).and_then(|header| {
+        let wrong = Malformed("the header belongs to another segment");
+        if header.number == found.number { Ok(header) } else { Err(wrong) }
     });
     let header = match header {
         Ok(header) => header,

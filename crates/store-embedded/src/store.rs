@@ -1,5 +1,6 @@
 //! The store as everybody else sees it: each call becomes a command, and waits for its answer.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -81,6 +82,7 @@ impl EmbeddedStore {
     }
 
     /// The same on any disk and with any clock.
+    #[expect(clippy::needless_pass_by_value, reason = "the store keeps its disk")]
     pub fn open_on(disk: Arc<dyn Disk>, clock: Arc<dyn Clock>, options: Options) -> Result<Self, StoreError> {
         let engine = open_engine(&disk, clock, options)?;
         let capabilities = capabilities(&engine);
@@ -91,6 +93,7 @@ impl EmbeddedStore {
 
     /// Opens a directory with no thread: each call is a step of its own, done when it is first polled, or waits for
     /// [`Stepper::step`]. Every run with the same calls is the same.
+    #[expect(clippy::needless_pass_by_value, reason = "the store keeps its disk")]
     pub fn stepped(
         disk: Arc<dyn Disk>,
         clock: Arc<dyn Clock>,
@@ -98,9 +101,9 @@ impl EmbeddedStore {
     ) -> Result<(Self, Stepper), StoreError> {
         let engine = open_engine(&disk, clock, options)?;
         let capabilities = capabilities(&engine);
-        let stepped = Arc::new(Mutex::new(Stepped { engine, commands: Default::default(), hold: false }));
-        let stepper = Stepper(Arc::clone(&stepped));
-        Ok((Self { driver: Driver::Caller(stepped), capabilities }, stepper))
+        let stepped = Arc::new(Mutex::new(Stepped { engine, commands: VecDeque::new(), hold: false }));
+        let driver = Driver::Caller(Arc::clone(&stepped));
+        Ok((Self { driver, capabilities }, Stepper(stepped)))
     }
 
     /// Finishes what was asked, and gets everything onto the disk. A store that is dropped does the same and tells
@@ -492,5 +495,5 @@ impl Store for EmbeddedStore {
 }
 
 fn entry_bytes(write: &redrive_store::Write) -> usize {
-    write.key.name.as_str().len() + write.value.as_ref().map_or(0, |value| value.len()) + 64
+    write.key.name.as_str().len() + write.value.as_ref().map_or(0, bytes::Bytes::len) + 64
 }

@@ -8,7 +8,7 @@ use redrive_store::StoreError;
 use crate::clock::{Clock, MachineClock};
 use crate::core::Core;
 use crate::disk::Disk;
-use crate::fault::damaged;
+use crate::fault::{Problem, damaged};
 use crate::format::{Place, segment};
 use crate::state::entry::Stage;
 use crate::state::queue::QueueState;
@@ -62,7 +62,7 @@ pub(crate) fn verify_with(
 }
 
 impl Core {
-    fn broken(&self, place: Place, problem: impl ToString) -> StoreError {
+    fn broken(&self, place: Place, problem: impl Into<Problem>) -> StoreError {
         let name = segment::name(place.segment(), SEGMENTS);
         damaged(self.journal.disk.as_ref(), &name, u64::from(place.offset()), problem)
     }

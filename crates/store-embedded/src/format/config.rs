@@ -73,9 +73,9 @@ fn take_config(from: &mut Take<'_>) -> Result<QueueConfig, Malformed> {
         max_deliveries: from.option(cap)?,
         retry_share: from
             .option(|from| Share::new(f64::from(from.u32()?) / 1_000_000.0).map_err(|_| BROKEN))?,
-        retry_lane: from.option(|from| match from.bool()? {
-            true => Ok(RetryLane::Separate),
-            false => Ok(RetryLane::Shared),
+        retry_lane: from.option(|from| {
+            let separate = from.bool()?;
+            Ok(if separate { RetryLane::Separate } else { RetryLane::Shared })
         })?,
         max_retries_in_flight: from.option(cap)?,
         overdue_backoff: from.option(Take::bool)?,
@@ -116,7 +116,7 @@ fn take_breaker(from: &mut Take<'_>) -> Result<BreakerConfig, Malformed> {
 
 fn put_retention(out: &mut Vec<u8>, kept: Retention) {
     out.put_option(kept.age, |out, age| out.put_u64(age.get()));
-    out.put_option(kept.count, |out, count| out.put_u64(count));
+    out.put_option(kept.count, Vec::put_u64);
 }
 
 fn take_retention(from: &mut Take<'_>) -> Result<Retention, Malformed> {

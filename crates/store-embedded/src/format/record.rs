@@ -109,7 +109,7 @@ impl LeasesRecord<'_> {
 pub(crate) enum Record<'a> {
     Store(StoreRecord),
     /// A queue with its number and what it has counted. A base.
-    Queue(u32, Queue, [u64; COUNTERS]),
+    Queue(u32, Box<Queue>, [u64; COUNTERS]),
     /// The queue of that number is gone, and with it what was in it.
     QueueGone(u32),
     /// A queue has counted more. A change.
@@ -132,7 +132,7 @@ pub(crate) enum Record<'a> {
     /// Leases that had run out at the first time got until the second. A change of all of them.
     Grace(Timestamp, Timestamp),
     /// A record of a log, in the segments of logs.
-    LogRecord(LogName, u64, Timestamp, &'a [u8]),
+    Logged(LogName, u64, Timestamp, &'a [u8]),
 }
 
 /// Appends a record and answers where it begins in the frame, and how long it is.
@@ -143,7 +143,7 @@ fn append(frame: &mut Vec<u8>, tag: u8, body: impl FnOnce(&mut Vec<u8>)) -> (usi
     body(frame);
     let length = size(frame.len() - start - HEADER_BYTES);
     patch(frame, start + 1, length);
-    (start, length + HEADER_BYTES as u32)
+    (start, length + size(HEADER_BYTES))
 }
 
 /// The same with a checksum of its own at the front of the body.
@@ -423,7 +423,7 @@ impl<'a> Located<'a> {
             STORE => Record::Store(take_store(&mut from)?),
             QUEUE => {
                 let number = from.u32()?;
-                let queue = config::take_queue(&mut from)?;
+                let queue = Box::new(config::take_queue(&mut from)?);
                 Record::Queue(number, queue, config::take_counters(&mut from)?)
             }
             QUEUE_GONE => Record::QueueGone(from.u32()?),
@@ -455,7 +455,7 @@ impl<'a> Located<'a> {
             LOG => Record::Log(take_name(&mut from)?, from.u64()?, from.time()?),
             KEPT => Record::Kept(from.u32()?),
             GRACE => Record::Grace(from.time()?, from.time()?),
-            LOG_RECORD => Record::LogRecord(take_name(&mut from)?, from.u64()?, from.time()?, from.long()?),
+            LOG_RECORD => Record::Logged(take_name(&mut from)?, from.u64()?, from.time()?, from.long()?),
             _ => return Err(Malformed("no such kind of record")),
         };
         from.end()?;

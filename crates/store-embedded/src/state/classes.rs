@@ -14,7 +14,7 @@ struct Class {
 /// The pairs of type and source of a queue.
 #[derive(Debug, Default)]
 pub(crate) struct Classes {
-    classes: Vec<Class>,
+    all: Vec<Class>,
     free: Vec<u16>,
     numbers: HashMap<(MessageType, Source), u16, std::hash::RandomState>,
     /// The pair that was looked up last: mostly it is asked for again.
@@ -25,7 +25,7 @@ impl Classes {
     /// The number of a pair, if any message has it.
     pub(crate) fn find(&self, kind: &str, source: &str) -> Option<u16> {
         let is = |class: &Class| class.kind.as_str() == kind && class.source.as_str() == source;
-        if let Some(last) = self.last.filter(|last| is(&self.classes[usize::from(*last)])) {
+        if let Some(last) = self.last.filter(|last| is(&self.all[usize::from(*last)])) {
             return Some(last);
         }
         let key = (MessageType::new(kind).ok()?, Source::new(source).ok()?);
@@ -43,7 +43,7 @@ impl Classes {
             Some(number) => number,
             None => self.add(kind, source),
         };
-        self.classes[usize::from(number)].messages += 1;
+        self.all[usize::from(number)].messages += 1;
         self.last = Some(number);
         number
     }
@@ -52,15 +52,12 @@ impl Classes {
         let kind = MessageType::new(kind).expect("a type in a record was checked when it was read");
         let source = Source::new(source).expect("a source in a record was checked when it was read");
         let class = Class { kind: kind.clone(), source: source.clone(), messages: 0 };
-        let number = match self.free.pop() {
-            Some(number) => {
-                self.classes[usize::from(number)] = class;
-                number
-            }
-            None => {
-                self.classes.push(class);
-                u16::try_from(self.classes.len() - 1).expect("a queue has few pairs of type and source")
-            }
+        let number = if let Some(number) = self.free.pop() {
+            self.all[usize::from(number)] = class;
+            number
+        } else {
+            self.all.push(class);
+            u16::try_from(self.all.len() - 1).expect("a queue has few pairs of type and source")
         };
         self.numbers.insert((kind, source), number);
         number
@@ -68,7 +65,7 @@ impl Classes {
 
     /// One message less has that pair; a pair that no message has is forgotten.
     pub(crate) fn leave(&mut self, number: u16) {
-        let class = &mut self.classes[usize::from(number)];
+        let class = &mut self.all[usize::from(number)];
         class.messages -= 1;
         if class.messages == 0 {
             self.numbers.remove(&(class.kind.clone(), class.source.clone()));
@@ -78,7 +75,7 @@ impl Classes {
     }
 
     pub(crate) fn get(&self, number: u16) -> (&MessageType, &Source) {
-        let class = &self.classes[usize::from(number)];
+        let class = &self.all[usize::from(number)];
         (&class.kind, &class.source)
     }
 
@@ -87,6 +84,6 @@ impl Classes {
         if filter.kinds.is_empty() && filter.sources.is_empty() {
             return None;
         }
-        Some(self.classes.iter().map(|class| filter.takes(&class.kind, &class.source)).collect())
+        Some(self.all.iter().map(|class| filter.takes(&class.kind, &class.source)).collect())
     }
 }

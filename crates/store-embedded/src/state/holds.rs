@@ -66,7 +66,7 @@ pub(crate) fn digest_of(key: &str) -> u128 {
 /// The dedup keys of a queue.
 #[derive(Debug, Default)]
 pub(crate) struct Holds {
-    holds: Slab<Hold>,
+    all: Slab<Hold>,
     table: HashTable<u32>,
     /// Those with an end, in the order of their ends, which is mostly the order in which they come.
     line: VecDeque<u32>,
@@ -80,17 +80,16 @@ impl Holds {
     }
 
     pub(crate) fn get(&self, digest: u128) -> Option<&Hold> {
-        let number =
-            self.table.find(hash(digest), |number| self.holds.at(*number).digest == halves(digest))?;
-        Some(self.holds.at(*number))
+        let number = self.table.find(hash(digest), |number| self.all.at(*number).digest == halves(digest))?;
+        Some(self.all.at(*number))
     }
 
     /// A hold whose base was written again.
     pub(crate) fn moved(&mut self, digest: u128, at: Place) {
         if let Some(number) =
-            self.table.find(hash(digest), |number| self.holds.at(*number).digest == halves(digest)).copied()
+            self.table.find(hash(digest), |number| self.all.at(*number).digest == halves(digest)).copied()
         {
-            self.holds.at_mut(number).at = at;
+            self.all.at_mut(number).at = at;
         }
     }
 
@@ -98,13 +97,13 @@ impl Holds {
     pub(crate) fn insert(&mut self, hold: Hold) {
         let digest = whole(hold.digest);
         self.remove(digest);
-        let number = self.holds.insert(hold);
-        let holds = &self.holds;
+        let number = self.all.insert(hold);
+        let holds = &self.all;
         self.table.insert_unique(hash(digest), number, |other| hash(whole(holds.at(*other).digest)));
         if hold.until == DONE {
             return;
         }
-        let last = self.line.back().map(|last| self.holds.at(*last).until);
+        let last = self.line.back().map(|last| self.all.at(*last).until);
         if last.is_none_or(|last| last != DONE && last <= hold.until) {
             self.line.push_back(number);
         } else {
@@ -115,46 +114,43 @@ impl Holds {
     /// Lets a key go.
     pub(crate) fn remove(&mut self, digest: u128) -> Option<Hold> {
         let found =
-            self.table.find_entry(hash(digest), |number| self.holds.at(*number).digest == halves(digest));
+            self.table.find_entry(hash(digest), |number| self.all.at(*number).digest == halves(digest));
         let (number, _) = found.ok()?.remove();
-        let hold = *self.holds.at(number);
+        let hold = *self.all.at(number);
         if hold.until != DONE && !self.early.remove(&(hold.until, number)) {
             // A key with an end is let go before it only where its enqueue is taken back, so it is near the back.
             if let Some(at) = self.line.iter().rposition(|other| *other == number) {
                 self.line.remove(at);
             }
         }
-        self.holds.remove(number);
+        self.all.remove(number);
         Some(hold)
     }
 
     /// Forgets one key whose time is over.
     pub(crate) fn forget_one(&mut self, now: Timestamp) -> Option<Hold> {
         let over = |until: u64| until <= now.as_millis();
-        let first = self.line.front().copied().filter(|number| over(self.holds.at(*number).until));
-        let number = match first {
-            Some(number) => {
-                self.line.pop_front();
-                number
-            }
-            None => {
-                let first = self.early.first().copied().filter(|(until, _)| over(*until))?;
-                self.early.remove(&first);
-                first.1
-            }
+        let first = self.line.front().copied().filter(|number| over(self.all.at(*number).until));
+        let number = if let Some(number) = first {
+            self.line.pop_front();
+            number
+        } else {
+            let first = self.early.first().copied().filter(|(until, _)| over(*until))?;
+            self.early.remove(&first);
+            first.1
         };
-        let hold = *self.holds.at(number);
+        let hold = *self.all.at(number);
         if let Ok(found) = self.table.find_entry(hash(whole(hold.digest)), |other| *other == number) {
             found.remove();
         }
-        self.holds.remove(number);
+        self.all.remove(number);
         Some(hold)
     }
 
     /// Every key that is taken, with its digest.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u128, &Hold)> {
         self.table.iter().map(|number| {
-            let hold = self.holds.at(*number);
+            let hold = self.all.at(*number);
             (whole(hold.digest), hold)
         })
     }

@@ -51,7 +51,7 @@ struct Key {
 /// The fairness keys of a queue.
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
-    keys: Slab<Key>,
+    all: Slab<Key>,
     table: HashTable<u32>,
     hasher: RandomState,
     strays: BTreeMap<Stray, u32>,
@@ -66,13 +66,13 @@ impl Keys {
             Some(number) => number,
             None => self.add(name),
         };
-        self.keys.at_mut(number).messages += 1;
+        self.all.at_mut(number).messages += 1;
         self.last = Some(number);
         number
     }
 
     fn find(&self, name: &str) -> Option<u32> {
-        let is = |number: &u32| self.keys.at(*number).name.as_str() == name;
+        let is = |number: &u32| self.all.at(*number).name.as_str() == name;
         if let Some(last) = self.last.filter(is) {
             return Some(last);
         }
@@ -81,16 +81,16 @@ impl Keys {
 
     fn add(&mut self, name: &str) -> u32 {
         let key = FairnessKey::new(name).expect("a key in a record was checked when it was read");
-        let number = self.keys.insert(Key { name: key, messages: 0, lines: SmallVec::new() });
+        let number = self.all.insert(Key { name: key, messages: 0, lines: SmallVec::new() });
         let hash = self.hasher.hash_one(name);
-        let (keys, hasher) = (&self.keys, &self.hasher);
+        let (keys, hasher) = (&self.all, &self.hasher);
         self.table.insert_unique(hash, number, |other| hasher.hash_one(keys.at(*other).name.as_str()));
         number
     }
 
     /// One message less has that key; a key that no message has is forgotten.
     pub(crate) fn leave(&mut self, number: u32) {
-        let key = self.keys.at_mut(number);
+        let key = self.all.at_mut(number);
         key.messages -= 1;
         if key.messages > 0 {
             return;
@@ -100,13 +100,13 @@ impl Keys {
             found.remove();
         }
         // A ring may still name it; whoever asks finds a key without work.
-        self.keys.at_mut(number).lines = SmallVec::new();
+        self.all.at_mut(number).lines = SmallVec::new();
         self.last = None;
-        self.keys.remove(number);
+        self.all.remove(number);
     }
 
     pub(crate) fn name(&self, number: u32) -> &FairnessKey {
-        &self.keys.at(number).name
+        &self.all.at(number).name
     }
 
     /// Puts a message into its line, or beside it. Answers whether its key had no work in that lane before.
@@ -114,16 +114,16 @@ impl Keys {
         let entry = entries.at(slot);
         let (number, name, place) = (entry.key, LineName::new(lane, entry), entry.place());
         let was_idle = self.first(entries, number, lane, |_| true).is_none();
-        let key = self.keys.at_mut(number);
-        let Some(line) = key.lines.iter_mut().find(|line| line.name == name) else {
+        let key = self.all.at_mut(number);
+        let Some(own) = key.lines.iter_mut().find(|own| own.name == name) else {
             key.lines.push(Line { name, head: slot, tail: slot });
             link(entries.at_mut(slot), NONE, NONE);
             return was_idle;
         };
-        if entries.at(line.tail).place() <= place {
-            entries.at_mut(line.tail).after = slot;
-            link(entries.at_mut(slot), line.tail, NONE);
-            line.tail = slot;
+        if entries.at(own.tail).place() <= place {
+            entries.at_mut(own.tail).after = slot;
+            link(entries.at_mut(slot), own.tail, NONE);
+            own.tail = slot;
         } else {
             self.strays.insert((number, name, place.0, place.1), slot);
             entries.at_mut(slot).stage = Stage::Stray;
@@ -146,7 +146,7 @@ impl Keys {
         if after != NONE {
             entries.at_mut(after).before = before;
         }
-        let lines = &mut self.keys.at_mut(number).lines;
+        let lines = &mut self.all.at_mut(number).lines;
         let Some(at) = lines.iter().position(|line| line.name == name) else { return };
         if let Some(line) = lines.get_mut(at) {
             if line.head == slot {
@@ -170,7 +170,7 @@ impl Keys {
         takes: impl Fn(u16) -> bool,
     ) -> Option<u32> {
         let wanted = |name: &LineName| name.lane == lane && takes(name.class);
-        let heads = self.keys.at(number).lines.iter().filter(|line| wanted(&line.name));
+        let heads = self.all.at(number).lines.iter().filter(|line| wanted(&line.name));
         let mut best: Option<(u8, (Timestamp, u64), u32)> = None;
         for line in heads {
             consider(&mut best, line.name.rank, entries.at(line.head).place(), line.head);
@@ -196,7 +196,7 @@ impl Keys {
         lane: Lane,
         takes: impl Fn(u16) -> bool + Copy + 'a,
     ) -> impl Iterator<Item = u32> + 'a {
-        let lines = self.table.iter().flat_map(|number| self.keys.at(*number).lines.iter());
+        let lines = self.table.iter().flat_map(|number| self.all.at(*number).lines.iter());
         let lines = lines.filter(move |line| line.name.lane == lane && takes(line.name.class));
         let in_lines = lines.flat_map(move |line| {
             std::iter::successors(Some(line.head), |slot| {
@@ -215,7 +215,7 @@ impl Keys {
 
     /// The first message of each line, and every stray.
     pub(crate) fn heads(&self) -> impl Iterator<Item = u32> {
-        let lines = self.table.iter().flat_map(|number| self.keys.at(*number).lines.iter());
+        let lines = self.table.iter().flat_map(|number| self.all.at(*number).lines.iter());
         lines.map(|line| line.head).chain(self.strays.values().copied())
     }
 }

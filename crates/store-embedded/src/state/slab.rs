@@ -25,7 +25,7 @@ impl<T> Slab<T> {
         }
         let number = self.next;
         self.next = number.checked_add(1).expect("memory ends before four thousand million messages");
-        if number as usize % CHUNK == 0 {
+        if (number as usize).is_multiple_of(CHUNK) {
             self.chunks.push(Vec::with_capacity(CHUNK));
         }
         self.chunks.last_mut().expect("a chunk was just pushed").push(thing);

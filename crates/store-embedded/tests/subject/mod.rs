@@ -33,7 +33,7 @@ struct Open {
 }
 
 impl Open {
-    fn new(disk: SimulatedDisk, options: Options, now: Timestamp) -> Box<dyn Instance> {
+    fn at(disk: SimulatedDisk, options: Options, now: Timestamp) -> Box<dyn Instance> {
         let opened = EmbeddedStore::stepped(Arc::new(disk.clone()), Arc::new(Still(now)), options.clone());
         let store = Arc::new(opened.expect("what was written can be read").0);
         Box::new(Self { disk, options, store })
@@ -54,7 +54,7 @@ impl Subject for Embedded {
             segment_bytes: 32 * 1024,
             ..Options::default()
         };
-        Open::new(SimulatedDisk::new(1), options, Timestamp::EPOCH)
+        Open::at(SimulatedDisk::new(1), options, Timestamp::EPOCH)
     }
 }
 
@@ -67,6 +67,6 @@ impl Instance for Open {
     async fn restart(self: Box<Self>, now: Timestamp) -> Box<dyn Instance> {
         let Self { disk, options, store } = *self;
         drop(store);
-        Open::new(disk.crash(), options, now)
+        Open::at(disk.crash(), options, now)
     }
 }
