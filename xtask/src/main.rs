@@ -3,10 +3,12 @@
 //! * [`mod@test`] is the README's test command and all that CI runs.
 //! * [`tidy`] checks what the compiler and clippy cannot see: the direction of dependencies, dead files, docs drift.
 //! * [`model`] runs the model-based tests for as long as one likes.
+//! * [`bench_engine`] measures the embedded store.
 //! * [`command`] runs a child process and says why it failed.
 //!
 //! The crate has no dependencies on purpose: it is built before every test run, so it has to build in seconds.
 
+mod bench_engine;
 mod command;
 mod model;
 mod test;
@@ -26,6 +28,9 @@ usage: cargo xtask <command>
   model [--minutes N | --seed S] [--store NAME]
                               random histories against the reference, for N minutes (10 by default);
                               S is decimal or 0x hex and replays the history of one seed
+  bench-engine [--check] [--only GROUP[,GROUP]] [--dir DIR] [--quick]
+                              the embedded store beside a bare loop that writes the same; --check fails where
+                              a bar is short, --quick shrinks everything and measures nothing
   help                        this text";
 
 /// How a command that did not succeed ends; the two differ in their exit code, so that scripts can tell them apart.
@@ -67,6 +72,7 @@ fn dispatch(arguments: &[String]) -> Result<(), Exit> {
         "test" => test::run(&root(), flags),
         "tidy" => tidy_alone(flags),
         "model" => model::run(&root(), flags),
+        "bench-engine" => bench_engine::run(&root(), flags),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");
             Ok(())
@@ -112,5 +118,6 @@ mod tests {
         assert_eq!(refusal(&["tidy", "--fix"]), "tidy takes no arguments, but got `--fix`");
         assert!(refusal(&["test", "--only", "fmt,lint"]).contains("`lint`"));
         assert!(refusal(&["model", "--hours", "1"]).contains("`--hours`"));
+        assert!(refusal(&["bench-engine", "--fast"]).contains("`--fast`"));
     }
 }

@@ -1,0 +1,76 @@
+//! What fairness costs: a few active keys beside a million of them, with the same backlog.
+
+use redrive_core::lifecycle::Draft;
+use redrive_core::message::FairnessKey;
+use redrive_store::LaneChoice;
+
+use crate::Context;
+use crate::caller::Caller;
+use crate::report::{Bars, Limit, Table};
+use crate::sustained::{HEADINGS, Round, Until, row, sustained};
+
+/// Small, because the load is what takes the time; the bytes are the same in both arms.
+const BODY_BYTES: usize = 100;
+const BATCH: usize = 256;
+const FEW: usize = 10;
+
+/// By which the keys of the backlog are walked, and by which those of the life cycles: coprime to every number of keys
+/// here, so that a walk meets each key once, and different, so that no arm is served in the order of its memory.
+const LOAD_STRIDE: u64 = 611_953;
+const CYCLE_STRIDE: u64 = 377_477;
+
+/// A store and the keys of its messages.
+struct Arm {
+    caller: Caller,
+    keys: Vec<FairnessKey>,
+}
+
+pub(crate) fn run(context: &Context, bars: &mut Bars) {
+    let scale = context.scale;
+    let mut few = Arm::load(context, "few", FEW);
+    let mut many = Arm::load(context, "many", scale.fairness_keys);
+    let mut table = Table::new(&HEADINGS);
+    let mut ratios = Vec::new();
+    for number in 1..=scale.rounds {
+        let (few, many) = (few.round(context, number), many.round(context, number));
+        row(&mut table, &format!("{FEW} keys"), number, &few);
+        row(&mut table, &format!("{} keys", scale.fairness_keys), number, &many);
+        ratios.push(many.cpu() / few.cpu());
+    }
+    println!("{BODY_BYTES} bytes, {} in the backlog, batches of {BATCH}", scale.fairness_backlog);
+    table.print();
+    bars.judge("fairness_cpu", &ratios, Limit::AtMost(1.25));
+    for (arm, name) in [(few, "few"), (many, "many")] {
+        arm.caller.close();
+        context.place.clear(name);
+    }
+}
+
+impl Arm {
+    fn load(context: &Context, name: &str, keys: usize) -> Self {
+        let keys: Vec<FairnessKey> = (0..keys).map(key).collect();
+        let mut caller = Caller::open(&context.place.fresh(name), context.scale, BODY_BYTES);
+        let what = format!("messages of {} keys", keys.len());
+        caller.load(&what, context.scale.fairness_backlog, |n, draft| set(draft, &keys, n, LOAD_STRIDE));
+        Self { caller, keys }
+    }
+
+    fn round(&mut self, context: &Context, number: usize) -> Round {
+        let what = format!("{} keys, round {number}", self.keys.len());
+        let until = Until { time: context.scale.short, full_pass: None };
+        sustained(&mut self.caller, &what, BATCH, until, |caller, batch| {
+            caller.enqueue_with(batch, |n, draft| set(draft, &self.keys, n, CYCLE_STRIDE));
+            let messages = caller.lease(batch, LaneChoice::Queue);
+            caller.ack(&messages);
+        })
+    }
+}
+
+fn key(number: usize) -> FairnessKey {
+    FairnessKey::new(format!("tenant-{number:07}")).expect("a good key")
+}
+
+fn set(draft: &mut Draft, keys: &[FairnessKey], n: u64, stride: u64) {
+    let at = (n * stride) % keys.len() as u64;
+    draft.spec.fairness_key.clone_from(&keys[usize::try_from(at).expect("an index")]);
+}
