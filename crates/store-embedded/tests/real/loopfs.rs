@@ -101,7 +101,8 @@ fn sweep() {
 fn is_orphan(dir: &Path) -> bool {
     let name = dir.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let maker = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
-    maker.is_some_and(|pid| !Path::new("/proc").join(pid).exists())
+    // A process that has ended has no program any more, also where nobody has asked how it ended.
+    maker.is_some_and(|pid| fs::read_link(Path::new("/proc").join(pid).join("exe")).is_err())
 }
 
 /// Where somebody still uses it, it goes when they do: nothing of ours stays behind.
