@@ -263,12 +263,13 @@ pub(crate) fn foreign(message: &Message) -> Option<String> {
     Some(format!("{id} is not what was enqueued: {:?} in {}", message.spec, message.queue))
 }
 
-/// Mostly small bodies, one in sixty-four larger than a small segment.
+/// Whether a message is about as large as a small segment; one in sixty-four is, the others are small.
+pub(crate) fn is_large(id: MessageId) -> bool {
+    bits(id, 5).is_multiple_of(64)
+}
+
 fn body(id: MessageId) -> Vec<u8> {
-    let size = match bits(id, 5) {
-        large if large % 64 == 0 => 40_000 + large % 60_000,
-        small => small % 1_000,
-    };
+    let size = if is_large(id) { 40_000 + bits(id, 5) % 60_000 } else { bits(id, 5) % 1_000 };
     let mut dice = Dice::seeded(bits(id, 6));
     (0..size).map(|_| dice.roll().to_le_bytes()[0]).collect()
 }

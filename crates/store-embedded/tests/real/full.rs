@@ -9,7 +9,7 @@ use redrive_core::time::Timestamp;
 use redrive_store_embedded::{Durability, EmbeddedStore};
 use rustix::fs::{FallocateFlags, fallocate};
 
-use crate::caller::{Caller, QUEUES, create_queues};
+use crate::caller::{Caller, QUEUES, create_queues, is_large};
 use crate::history::History;
 use crate::line::{Grant, Verb};
 use crate::look::{hold, look};
@@ -19,8 +19,9 @@ use crate::victim::Plan;
 /// The size of the disk, and of a file beside the store that can make room.
 const DISK_MIB: u64 = 28;
 const FILLER_MIB: u64 = 8;
-/// Messages of one enqueue; about 150 KiB.
-const BATCH: u64 = 100;
+/// Small and large messages of one enqueue; about 300 KiB.
+const SMALL: usize = 20;
+const LARGE: usize = 4;
 /// Enqueues after which a store that takes none counts as full for ever.
 const TRIES_MAX: usize = 2_000;
 
@@ -72,11 +73,15 @@ impl Tight<'_> {
     }
 
     fn enqueue(&mut self) -> bool {
-        let first = self.ids;
-        self.ids += BATCH;
-        let at = Timestamp::from_millis(1_800_000_000_000);
-        let ids: Vec<_> = (first..self.ids).map(|n| MessageId::new(at, u128::from(n) << 8)).collect();
-        self.caller().enqueue(&ids)
+        let (mut small, mut large) = (Vec::new(), Vec::new());
+        while small.len() < SMALL || large.len() < LARGE {
+            self.ids += 1;
+            let id = MessageId::new(Timestamp::from_millis(1_800_000_000_000), u128::from(self.ids));
+            if is_large(id) { large.push(id) } else { small.push(id) }
+        }
+        small.truncate(SMALL);
+        large.truncate(LARGE);
+        self.caller().enqueue(&[small, large].concat())
     }
 
     /// Enqueues until the disk is full; how many batches that took.
