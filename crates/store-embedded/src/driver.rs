@@ -18,6 +18,8 @@ use crate::fault::Fault;
 const INBOX_MAX: usize = 4_096;
 /// How long the writer waits for those it has just answered to ask for more, at most.
 const GATHER_MAX: Duration = Duration::from_micros(200);
+/// How long it looks out for the next command before it goes to sleep: waking up takes about as long.
+const LINGER_MAX: Duration = Duration::from_micros(30);
 
 #[derive(Default)]
 struct Waiting {
@@ -182,15 +184,16 @@ impl Loop {
 
     /// Waits a moment for those that were just answered together: they ask again together, and one sync serves all.
     fn gather(&self, together: usize) {
-        if together < 2 {
+        if together == 0 {
             return;
         }
+        let patience = if together == 1 { LINGER_MAX } else { GATHER_MAX };
         #[expect(
             clippy::disallowed_methods,
             reason = "how long to wait for company is no business of the store's time"
         )]
         let start = Instant::now();
-        while self.inbox.len() < together && start.elapsed() < GATHER_MAX {
+        while self.inbox.len() < together && start.elapsed() < patience {
             thread::yield_now();
         }
     }
@@ -203,6 +206,10 @@ impl Loop {
             Durability::Sync if files == 0 => {
                 let replies = self.engine.load(written.replies);
                 self.engine.finish(replies, 0, Ok(()));
+            }
+            Durability::Sync if !written.replies.iter().any(|reply| reply.is_to_load()) => {
+                // Nothing to do meanwhile: handing the sync to another thread would only cost the way there and back.
+                self.engine.finish(written.replies, files, sync(&written.files));
             }
             Durability::Sync => {
                 let lost = || Fault::new("syncing a frame", "the thread that syncs has ended");

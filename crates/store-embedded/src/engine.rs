@@ -52,6 +52,9 @@ pub(crate) trait Command: Send {
 
 /// An answer that waits for its frame.
 pub(crate) trait Reply: Send {
+    /// Whether something has to be read.
+    fn is_to_load(&self) -> bool;
+
     /// Reads what the answer needs.
     fn load(self: Box<Self>, core: &Core) -> Box<dyn Reply>;
 
@@ -94,6 +97,10 @@ where
 }
 
 impl<T: Send + 'static> Reply for Answer<T> {
+    fn is_to_load(&self) -> bool {
+        matches!(self.outcome, Ok(Later::Load(_)))
+    }
+
     fn load(self: Box<Self>, core: &Core) -> Box<dyn Reply> {
         let outcome = match self.outcome {
             Ok(Later::Load(load)) => load(core).map(Later::Now).map_err(|fault| StoreError::Damaged {

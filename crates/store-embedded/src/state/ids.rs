@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use redrive_core::message::MessageId;
 
-const CHUNK: usize = 128;
+const CHUNK: usize = 64;
 
 #[derive(Debug, Default)]
 struct Chunk {
