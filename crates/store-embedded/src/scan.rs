@@ -203,7 +203,7 @@ fn check(disk: &dyn Disk, found: Candidate, newest: bool) -> Result<Checked, Sto
     });
     let header = match header {
         Ok(header) => header,
-        Err(_) if newest && frame::find(&bytes, found.number).is_none() => {
+        Err(_) if newest && found.size >= HEADER_BYTES && frame::find(&bytes, found.number).is_none() => {
             let stop = Malformed("the segment was not started");
             return Ok(Checked { found, bytes, first_sequence: 0, frames: Vec::new(), end: 0, stop });
         }
