@@ -450,11 +450,6 @@ impl Core {
 
     fn begin(&mut self) -> Result<(), crate::fault::Fault> {
         use crate::journal::{Admission, Purpose};
-        // What a killed process wrote may be in the cache only. The journal is synced with the frame below, or when it
-        // goes on to the next segment; the logs may not be written to for long, and the mark must not come first.
-        if let Some(last) = self.log_journal.segments.back() {
-            last.file.sync().map_err(crate::fault::during("opening"))?;
-        }
         if self.journal.admit(4_096, Purpose::Clean)? == Admission::Full {
             return Err(crate::fault::Fault::new("opening", "the disk is full"));
         }

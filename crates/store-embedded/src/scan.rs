@@ -174,6 +174,9 @@ impl Journal {
         {
             return Err(damaged(disk, &checked.found.name, checked.end as u64, checked.stop));
         }
+        if Some(number) == newest && !self.read_only {
+            checked.write_again().map_err(unavailable)?;
+        }
         let segment = || Segment {
             number,
             file: Arc::clone(&checked.found.file),
@@ -190,6 +193,19 @@ impl Journal {
         let last = self.segments.back();
         let number = last.map_or(0, |last| last.number);
         (segment::name(number, self.family), last.map_or(0, |last| u64::from(last.used)))
+    }
+}
+
+impl Checked {
+    /// Gets the last frames onto the disk, and the header. A process that was killed left them in the cache; where a
+    /// sync had failed before, the cache has them and the disk never will, unless they are written once more.
+    fn write_again(&self) -> std::io::Result<()> {
+        let header = HEADER_BYTES as usize;
+        let from = self.frames.iter().rev().nth(1).map_or(header, |(at, _)| *at);
+        for (from, to) in [(0, header), (from, self.end)] {
+            self.found.file.write_at(self.bytes.get(from..to).unwrap_or_default(), from as u64)?;
+        }
+        self.found.file.sync()
     }
 }
 

@@ -202,7 +202,7 @@ fn somewhere(world: &mut World, disk: &SimulatedDisk) -> Checked<(String, u64, u
 /// The disk is full: enqueues are refused, everything else goes on, and service returns by itself.
 pub(crate) fn full_disks(seed: u64, dress: Dress) -> Checked<Tally> {
     let mut world = World::new(seed, dress);
-    world.options.segment_bytes = 16 * 1024;
+    world.options.segment_bytes = 128 * 1024;
     world.workload.write_large_messages();
     let mut world = begin(world)?;
     for _ in 0..2 {
