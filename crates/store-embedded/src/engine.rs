@@ -55,8 +55,9 @@ pub(crate) trait Reply: Send {
     /// Whether something has to be read.
     fn is_to_load(&self) -> bool;
 
-    /// Reads what the answer needs.
-    fn load(self: Box<Self>, core: &Core) -> Box<dyn Reply>;
+    /// Reads what the answer needs. Where that fails and something was changed, nobody will learn what: the fault is
+    /// told, and stops the engine.
+    fn load(self: Box<Self>, core: &Core) -> (Box<dyn Reply>, Option<Fault>);
 
     /// Lets it go.
     fn send(self: Box<Self>);
@@ -74,6 +75,8 @@ pub(crate) struct Call<T, F> {
 
 struct Answer<T> {
     outcome: Result<Later<T>, StoreError>,
+    /// Whether the command may have changed something.
+    changes: bool,
     answer: oneshot::Sender<Result<T, StoreError>>,
 }
 
@@ -87,7 +90,8 @@ where
     }
 
     fn run(self: Box<Self>, core: &mut Core) -> Box<dyn Reply> {
-        Box::new(Answer { outcome: Ok((self.run)(core)), answer: self.answer })
+        let changes = self.needs.purpose.is_some();
+        Box::new(Answer { outcome: Ok((self.run)(core)), changes, answer: self.answer })
     }
 
     fn refuse(self: Box<Self>, error: StoreError) {
@@ -101,15 +105,20 @@ impl<T: Send + 'static> Reply for Answer<T> {
         matches!(self.outcome, Ok(Later::Load(_)))
     }
 
-    fn load(self: Box<Self>, core: &Core) -> Box<dyn Reply> {
-        let outcome = match self.outcome {
-            Ok(Later::Load(load)) => load(core).map(Later::Now).map_err(|fault| StoreError::Damaged {
-                location: core.journal.disk.place(""),
-                problem: fault.to_string(),
-            }),
-            outcome => outcome,
+    fn load(self: Box<Self>, core: &Core) -> (Box<dyn Reply>, Option<Fault>) {
+        let Self { outcome, changes, answer } = *self;
+        let loaded = match outcome {
+            Ok(Later::Load(load)) => load(core).map(Later::Now),
+            outcome => return (Box::new(Self { outcome, changes, answer }), None),
         };
-        Box::new(Self { outcome, answer: self.answer })
+        let fault = loaded.as_ref().err().filter(|_| changes).cloned();
+        let outcome = loaded.map_err(|fault| match changes {
+            true => fault.unknown(),
+            false => {
+                StoreError::Damaged { location: core.journal.disk.place(""), problem: fault.to_string() }
+            }
+        });
+        (Box::new(Self { outcome, changes, answer }), fault)
     }
 
     fn send(self: Box<Self>) {
@@ -136,11 +145,13 @@ pub(crate) struct Written {
 pub(crate) struct Engine {
     pub(crate) core: Core,
     stopped: Option<Fault>,
+    /// Why an answer about a change could not be read.
+    unread: Option<Fault>,
 }
 
 impl Engine {
     pub(crate) fn new(core: Core) -> Self {
-        Self { core, stopped: None }
+        Self { core, stopped: None, unread: None }
     }
 
     /// Makes one frame of as many commands as belong into one, syncs it, and lets the answers go.
@@ -234,8 +245,14 @@ impl Engine {
     }
 
     /// Reads what answers need, which can be done while the disk is at it.
-    pub(crate) fn load(&self, replies: Vec<Box<dyn Reply>>) -> Vec<Box<dyn Reply>> {
-        replies.into_iter().map(|reply| reply.load(&self.core)).collect()
+    pub(crate) fn load(&mut self, replies: Vec<Box<dyn Reply>>) -> Vec<Box<dyn Reply>> {
+        let mut loaded = Vec::with_capacity(replies.len());
+        for reply in replies {
+            let (reply, fault) = reply.load(&self.core);
+            loaded.push(reply);
+            self.unread = self.unread.take().or(fault);
+        }
+        loaded
     }
 
     /// Lets the answers go, if what they say is on the disk.
@@ -246,7 +263,9 @@ impl Engine {
         }
         self.core.syncs += files as u64;
         replies.into_iter().for_each(Reply::send);
-        if files > 0
+        if let Some(fault) = self.unread.take() {
+            self.stop(fault, Vec::new());
+        } else if files > 0
             && let Err(fault) = self.tidy_up()
         {
             self.stop(fault, Vec::new());

@@ -342,7 +342,8 @@ impl Journal {
         } else {
             self.disk.remove(&name).map_err(during("dropping a segment"))?;
         }
-        Ok(())
+        // Names need not become durable in order: without this, a crash could leave an old segment and take the next.
+        self.disk.sync_names().map_err(during("dropping a segment"))
     }
 }
 

@@ -449,8 +449,10 @@ impl Core {
     }
 
     fn begin(&mut self) -> Result<(), crate::fault::Fault> {
-        use crate::journal::Purpose;
-        self.journal.admit(4_096, Purpose::Clean)?;
+        use crate::journal::{Admission, Purpose};
+        if self.journal.admit(4_096, Purpose::Clean)? == Admission::Full {
+            return Err(crate::fault::Fault::new("opening", "the disk is full"));
+        }
         self.put_store();
         let now = self.time.floor;
         let granted = now.plus(self.options.restart_grace);

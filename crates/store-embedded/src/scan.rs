@@ -174,6 +174,9 @@ impl Journal {
         {
             return Err(damaged(disk, &checked.found.name, checked.end as u64, checked.stop));
         }
+        if Some(number) == newest && !self.read_only {
+            checked.write_again().map_err(unavailable)?;
+        }
         let segment = || Segment {
             number,
             file: Arc::clone(&checked.found.file),
@@ -193,6 +196,19 @@ impl Journal {
     }
 }
 
+impl Checked {
+    /// Gets the last frames onto the disk, and the header. A process that was killed left them in the cache; where a
+    /// sync had failed before, the cache has them and the disk never will, unless they are written once more.
+    fn write_again(&self) -> std::io::Result<()> {
+        let header = HEADER_BYTES as usize;
+        let from = self.frames.iter().rev().nth(1).map_or(header, |(at, _)| *at);
+        for (from, to) in [(0, header), (from, self.end)] {
+            self.found.file.write_at(self.bytes.get(from..to).unwrap_or_default(), from as u64)?;
+        }
+        self.found.file.sync()
+    }
+}
+
 /// Reads a segment and finds its frames.
 fn check(disk: &dyn Disk, found: Candidate, newest: bool) -> Result<Checked, StoreError> {
     let mut bytes = vec![0; found.size as usize];
@@ -203,7 +219,7 @@ fn check(disk: &dyn Disk, found: Candidate, newest: bool) -> Result<Checked, Sto
     });
     let header = match header {
         Ok(header) => header,
-        Err(_) if newest && frame::find(&bytes, found.number).is_none() => {
+        Err(_) if newest && found.size >= HEADER_BYTES && frame::find(&bytes, found.number).is_none() => {
             let stop = Malformed("the segment was not started");
             return Ok(Checked { found, bytes, first_sequence: 0, frames: Vec::new(), end: 0, stop });
         }

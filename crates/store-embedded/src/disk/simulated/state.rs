@@ -1,6 +1,6 @@
 //! What the disk knows, and what each call does to it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use redrive_core::dice::Dice;
@@ -67,7 +67,7 @@ pub(super) struct State {
     pub(super) next_inode: u64,
     pub(super) names: Names,
     pub(super) durable_names: Names,
-    pub(super) pending_names: Vec<(NameChange, bool)>,
+    pub(super) pending_names: Vec<NameChange>,
     pub(super) dice: Dice,
     pub(super) fault: Option<Fault>,
     pub(super) fired: Option<Call>,
@@ -126,7 +126,19 @@ impl State {
         self.dice = Dice::seeded(seed);
         (self.fault, self.fired, self.off, self.locked) = (None, None, false, false);
         self.counts.clear();
+        self.forget_nameless();
         self
+    }
+
+    /// Nobody has a file open any more, so those without a name are gone.
+    fn forget_nameless(&mut self) {
+        let mut named: BTreeSet<u64> =
+            self.names.values().chain(self.durable_names.values()).copied().collect();
+        named.extend(self.pending_names.iter().filter_map(|change| match change {
+            NameChange::Create(_, inode) => Some(*inode),
+            NameChange::Rename(..) | NameChange::Remove(_) => None,
+        }));
+        self.inodes.retain(|inode, _| named.contains(inode));
     }
 
     /// Loses what was not durable, as chance decides.
@@ -136,9 +148,9 @@ impl State {
         // Most file systems keep the order of changes; none promises it.
         let in_order = self.dice.between(0, 1) == 0;
         let kept = self.dice.between(0, changes.len() as u64);
-        for (number, (change, doomed)) in changes.iter().enumerate() {
+        for (number, change) in changes.iter().enumerate() {
             let survives = if in_order { (number as u64) < kept } else { self.dice.between(0, 1) == 0 };
-            if survives && !doomed {
+            if survives {
                 change.apply(&mut names);
             }
         }
@@ -191,14 +203,12 @@ impl State {
 
     pub(super) fn change(&mut self, change: NameChange) {
         change.apply(&mut self.names);
-        self.pending_names.push((change, false));
+        self.pending_names.push(change);
     }
 
     pub(super) fn sync_names(&mut self) {
-        for (change, doomed) in std::mem::take(&mut self.pending_names) {
-            if !doomed {
-                change.apply(&mut self.durable_names);
-            }
+        for change in std::mem::take(&mut self.pending_names) {
+            change.apply(&mut self.durable_names);
         }
     }
 
@@ -219,15 +229,11 @@ impl State {
     }
 
     /// After a failed sync the kernel may have dropped what it could not write, and will not say so again.
-    pub(super) fn doom(&mut self, inode: Option<u64>) {
+    pub(super) fn doom(&mut self, inode: u64) {
         let (all, dice) = (self.lies.lie_after_failed_sync, &mut self.dice);
-        let mut doomed = || all || dice.between(0, 1) == 0;
-        match inode {
-            Some(inode) => {
-                let pending = self.inodes.get_mut(&inode).map(|inode| &mut inode.pending);
-                pending.into_iter().flatten().for_each(|write| write.doomed |= doomed());
-            }
-            None => self.pending_names.iter_mut().for_each(|(_, lost)| *lost |= doomed()),
+        let pending = self.inodes.get_mut(&inode).map(|inode| &mut inode.pending);
+        for write in pending.into_iter().flatten() {
+            write.doomed |= all || dice.between(0, 1) == 0;
         }
     }
 }
