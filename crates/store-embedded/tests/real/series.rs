@@ -1,13 +1,14 @@
 //! One directory, many processes: each is killed, then the next must find what it left.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use futures::executor::block_on;
 use redrive_core::dice::Dice;
 use redrive_core::message::State;
 use redrive_core::queue::QueueName;
 use redrive_store::{Filter, Now, Selection, Store, StoreError};
-use redrive_store_embedded::disk::RealDisk;
+use redrive_store_embedded::disk::{Disk, RealDisk};
 use redrive_store_embedded::{EmbeddedStore, verify};
 
 use crate::caller::{Caller, QUEUES, create_queues, has_dedup};
@@ -59,6 +60,7 @@ impl Series {
     /// Verifies the directory, opens it, and looks.
     pub(crate) fn look(&mut self) -> Result<(EmbeddedStore, Looked), StoreError> {
         let disk = RealDisk::new(&self.dir).map_err(|error| StoreError::Unavailable(error.into()))?;
+        let disk: Arc<dyn Disk> = Arc::new(disk);
         verify(&disk, &self.plan.options())?;
         drop(disk);
         let store = EmbeddedStore::open(&self.dir, self.plan.options())?;
