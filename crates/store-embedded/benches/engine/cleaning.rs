@@ -36,7 +36,7 @@ pub(crate) fn run(context: &Context, bars: &mut Bars) {
     caller.load_delayed(scale.carried);
     caller.load("messages of standing backlog", scale.backlog / 10, |_, _| ());
     let warm_up = Until { time: scale.short, full_pass: Some(scale.patience) };
-    sustained(&mut caller, "warming up, until the cleaner has been round", 256, warm_up, Caller::life_cycle);
+    sustained(&mut caller, scale, "warming up, until the cleaner has been round", 256, warm_up);
     let mut table = Table::new(&[
         "round",
         "commits",

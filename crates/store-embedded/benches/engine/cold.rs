@@ -3,7 +3,7 @@
 use crate::Context;
 use crate::caller::Caller;
 use crate::report::{Bars, Limit, Table};
-use crate::sustained::{HEADINGS, Until, row, sustained};
+use crate::sustained::{Arm, HEADINGS, Until, row, sustained};
 
 /// The cold messages have bodies of the same size as those of the life cycles.
 const BODY_BYTES: usize = 1_024;
@@ -17,9 +17,17 @@ pub(crate) fn run(context: &Context, bars: &mut Bars) {
     let mut table = Table::new(&HEADINGS);
     let (mut cpu, mut bytes) = (Vec::new(), Vec::new());
     for number in 1..=scale.rounds {
-        let name = |arm: &str| format!("{arm} cold messages, round {number}");
-        let plain = sustained(&mut without, &name("without"), BATCH, until, Caller::life_cycle);
-        let cold = sustained(&mut with, &name("with"), BATCH, until, Caller::life_cycle);
+        let arm = |caller: &Caller, name: &str| {
+            Arm::new(caller, scale, &format!("{name} cold messages, round {number}"), BATCH, until)
+        };
+        let (mut plain, mut cold) = (arm(&without, "without"), arm(&with, "with"));
+        while !(plain.is_over() && cold.is_over()) {
+            if !plain.is_over() {
+                plain.slice(&mut without, Caller::life_cycle);
+            }
+            cold.slice(&mut with, Caller::life_cycle);
+        }
+        let (plain, cold) = (plain.done(), cold.done());
         row(&mut table, &"without", number, &plain);
         row(&mut table, &"with", number, &cold);
         cpu.push(cold.cpu() / plain.cpu());
@@ -55,7 +63,7 @@ fn warm_up(caller: &mut Caller, what: &str, context: &Context) {
     let before = caller.usage().cleaned_segments;
     let until = Until { time: context.scale.short, full_pass: None };
     for _ in 0..20 {
-        sustained(caller, what, BATCH, until, Caller::life_cycle);
+        sustained(caller, context.scale, what, BATCH, until);
         if caller.usage().cleaned_segments > before {
             return;
         }

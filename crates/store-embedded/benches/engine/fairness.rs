@@ -7,7 +7,7 @@ use redrive_store::LaneChoice;
 use crate::Context;
 use crate::caller::Caller;
 use crate::report::{Bars, Limit, Table};
-use crate::sustained::{HEADINGS, Round, Until, row, sustained};
+use crate::sustained::{Arm, HEADINGS, Until, row};
 
 /// Small, because the load is what takes the time; the bytes are the same in both arms.
 const BODY_BYTES: usize = 100;
@@ -20,19 +20,24 @@ const LOAD_STRIDE: u64 = 611_953;
 const CYCLE_STRIDE: u64 = 377_477;
 
 /// A store and the keys of its messages.
-struct Arm {
+struct Tenants {
     caller: Caller,
     keys: Vec<FairnessKey>,
 }
 
 pub(crate) fn run(context: &Context, bars: &mut Bars) {
     let scale = context.scale;
-    let mut few = Arm::load(context, "few", FEW);
-    let mut many = Arm::load(context, "many", scale.fairness_keys);
+    let mut few = Tenants::load(context, "few", FEW);
+    let mut many = Tenants::load(context, "many", scale.fairness_keys);
     let mut table = Table::new(&HEADINGS);
     let mut ratios = Vec::new();
     for number in 1..=scale.rounds {
-        let (few, many) = (few.round(context, number), many.round(context, number));
+        let (mut a, mut b) = (few.arm(context, number), many.arm(context, number));
+        while !(a.is_over() && b.is_over()) {
+            few.slice(&mut a);
+            many.slice(&mut b);
+        }
+        let (few, many) = (a.done(), b.done());
         row(&mut table, &format!("{FEW} keys"), number, &few);
         row(&mut table, &format!("{} keys", scale.fairness_keys), number, &many);
         ratios.push(many.cpu() / few.cpu());
@@ -40,13 +45,13 @@ pub(crate) fn run(context: &Context, bars: &mut Bars) {
     println!("{BODY_BYTES} bytes, {} in the backlog, batches of {BATCH}", scale.fairness_backlog);
     table.print();
     bars.judge("fairness_cpu", &ratios, Limit::AtMost(1.25));
-    for (arm, name) in [(few, "few"), (many, "many")] {
-        arm.caller.close();
+    for (tenants, name) in [(few, "few"), (many, "many")] {
+        tenants.caller.close();
         context.place.clear(name);
     }
 }
 
-impl Arm {
+impl Tenants {
     fn load(context: &Context, name: &str, keys: usize) -> Self {
         let keys: Vec<FairnessKey> = (0..keys).map(key).collect();
         let mut caller = Caller::open(&context.place.fresh(name), context.scale, BODY_BYTES);
@@ -55,14 +60,19 @@ impl Arm {
         Self { caller, keys }
     }
 
-    fn round(&mut self, context: &Context, number: usize) -> Round {
+    fn arm(&self, context: &Context, number: usize) -> Arm {
         let what = format!("{} keys, round {number}", self.keys.len());
         let until = Until { time: context.scale.short, full_pass: None };
-        sustained(&mut self.caller, &what, BATCH, until, |caller, batch| {
-            caller.enqueue_with(batch, |n, draft| set(draft, &self.keys, n, CYCLE_STRIDE));
+        Arm::new(&self.caller, context.scale, &what, BATCH, until)
+    }
+
+    fn slice(&mut self, arm: &mut Arm) {
+        let keys = &self.keys;
+        arm.slice(&mut self.caller, |caller, batch| {
+            caller.enqueue_with(batch, |n, draft| set(draft, keys, n, CYCLE_STRIDE));
             let messages = caller.lease(batch, LaneChoice::Queue);
             caller.ack(&messages);
-        })
+        });
     }
 }
 

@@ -5,7 +5,7 @@ use crate::bare::Bare;
 use crate::caller::Caller;
 use crate::measure::{micros, timed};
 use crate::report::{Bars, Limit, Table};
-use crate::sustained::{HEADINGS, Round, Until, bare_beside, bare_round, row, shape, sustained};
+use crate::sustained::{Arm, HEADINGS, Round, Until, bare_beside, row, shape, sustained};
 
 const BODY_BYTES: usize = 1_024;
 
@@ -20,7 +20,7 @@ pub(crate) fn run(context: &Context, bars: &mut Bars) {
     let mut caller = Caller::open(&context.place.fresh("life_cycle"), scale, BODY_BYTES);
     caller.load("messages of standing backlog", scale.backlog, |_, _| ());
     let warm_up = Until { time: scale.short, full_pass: Some(scale.patience) };
-    sustained(&mut caller, "warming up, until the cleaner has been round", 256, warm_up, Caller::life_cycle);
+    sustained(&mut caller, scale, "warming up, until the cleaner has been round", 256, warm_up);
     let mut raw = bare_beside(&caller, &context.place.fresh("bare"), scale.segment_bytes);
     println!("1 KiB, {} in the backlog, one caller; 1,024 are two calls of 512 at a time", scale.backlog);
     for (batch, share_min) in BATCHES {
@@ -41,7 +41,7 @@ pub(crate) fn run(context: &Context, bars: &mut Bars) {
     context.place.clear("bare");
 }
 
-/// Engine and bare loop in turn, each pair printed.
+/// Engine and bare loop in turn, slice by slice.
 fn rounds(context: &Context, caller: &mut Caller, raw: &mut Bare, batch: usize) -> Vec<(Round, Round)> {
     let scale = context.scale;
     let until = Until { time: scale.sustained, full_pass: Some(scale.patience) };
@@ -50,8 +50,13 @@ fn rounds(context: &Context, caller: &mut Caller, raw: &mut Bare, batch: usize) 
     let shape = shape(caller, batch);
     for number in 1..=scale.rounds {
         let what = format!("batch {batch}, round {number}");
-        let engine = sustained(caller, &format!("{what}, engine"), batch, until, Caller::life_cycle);
-        let beside = bare_round(raw, &format!("{what}, bare loop"), &shape, &engine);
+        let mut arm = Arm::new(caller, scale, &what, batch, until);
+        let mut beside = Round::default();
+        while !arm.is_over() {
+            let slice = arm.slice(caller, Caller::life_cycle);
+            beside = beside.plus(&slice.beside(raw, &shape));
+        }
+        let engine = arm.done();
         row(&mut table, &format!("engine {batch}"), number, &engine);
         row(&mut table, &format!("bare {batch}"), number, &beside);
         rounds.push((engine, beside));

@@ -5,8 +5,8 @@
 //!
 //! What a figure means:
 //!
-//! * A round is one arm after the other, so that a slow minute of the machine hits both; a bar judges the median of
-//!   the rounds' own ratios, and every round is printed.
+//! * The arms of a round take turns of half a second, so that what else the machine does hits both; a bar judges the
+//!   median of the rounds' own ratios, and every round is printed.
 //! * CPU is what the kernel charges the whole process, user and system, the caller's own share included. It is the
 //!   sum that `getrusage` answers, read from the process's CPU clock because that one counts nanoseconds.
 //! * The store's files are where `--dir` says, or in cargo's target folder: never on a file system in memory by chance.

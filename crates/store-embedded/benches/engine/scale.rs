@@ -15,6 +15,8 @@ pub(crate) struct Scale {
     pub(crate) short: Duration,
     /// After this a cleaning pass that does not come to its end is given up, and the table says so.
     pub(crate) patience: Duration,
+    /// How long one arm goes on before the other has its turn.
+    pub(crate) slice: Duration,
     /// The size of a segment of the journal.
     pub(crate) segment_bytes: u32,
     /// The standing backlog of the life cycles.
@@ -49,6 +51,7 @@ impl Scale {
             sustained: Duration::from_secs(10),
             short: Duration::from_secs(5),
             patience: Duration::from_secs(90),
+            slice: Duration::from_millis(500),
             segment_bytes: 64 << 20,
             backlog: 200_000,
             fairness_backlog: 2_000_000,
@@ -69,6 +72,7 @@ impl Scale {
             sustained: Duration::from_millis(300),
             short: Duration::from_millis(200),
             patience: Duration::from_secs(5),
+            slice: Duration::from_millis(50),
             segment_bytes: 4 << 20,
             backlog: 5_000,
             fairness_backlog: 20_000,

@@ -11,9 +11,7 @@ use crate::caller::Caller;
 use crate::measure::{Lap, Stopwatch, micros};
 use crate::progress::Progress;
 use crate::report::{Table, megabytes, rate};
-
-/// How often the store is asked how far its cleaner is, in batches: seldom enough to cost nothing.
-const BATCHES_BETWEEN_LOOKS: u64 = 32;
+use crate::scale::Scale;
 
 /// Batches by which the shape of a life cycle's writes is found out.
 const SHAPE_BATCHES: usize = 32;
@@ -28,7 +26,7 @@ pub(crate) struct Until {
 }
 
 /// What one arm did in one round.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Round {
     /// Life cycles, in all.
     pub(crate) cycles: u64,
@@ -52,6 +50,26 @@ pub(crate) struct Cleaned {
 }
 
 impl Round {
+    /// This and what came after it.
+    pub(crate) fn plus(&self, next: &Self) -> Self {
+        let cleaned = next.cleaned.map(|last| Cleaned {
+            segments: last.segments + self.cleaned.map_or(0, |before| before.segments),
+            ..last
+        });
+        Self {
+            cycles: self.cycles + next.cycles,
+            batches: self.batches + next.batches,
+            lap: Lap { wall: self.lap.wall + next.lap.wall, cpu: self.lap.cpu + next.lap.cpu },
+            written: self.written.plus(next.written),
+            cleaned,
+        }
+    }
+
+    /// The same life cycles as far as the disk is concerned, without an engine.
+    pub(crate) fn beside(&self, raw: &mut Bare, shape: &[Written]) -> Self {
+        Self { lap: raw.replay(shape, self.written, self.batches), cleaned: None, ..*self }
+    }
+
     /// Life cycles a second.
     pub(crate) fn rate(&self) -> f64 {
         self.cycles as f64 / self.lap.wall.as_secs_f64()
@@ -68,48 +86,78 @@ impl Round {
     }
 }
 
-/// Drives `cycle`, one batch at a time, until it may end.
-pub(crate) fn sustained(
-    caller: &mut Caller,
-    what: &str,
+/// Life cycles of one kind, done in slices, so that another arm can do its own in between: then a slow second of the
+/// machine hits both.
+#[derive(Debug)]
+pub(crate) struct Arm {
     batch: usize,
     until: Until,
-    mut cycle: impl FnMut(&mut Caller, usize),
-) -> Round {
-    let mut progress = Progress::new(what);
-    let before = caller.usage();
-    let pass = before.cleaned_segments + before.segments;
-    let watch = Stopwatch::start();
-    let mut batches = 0;
-    let (after, lap) = loop {
-        for _ in 0..BATCHES_BETWEEN_LOOKS {
-            cycle(caller, batch);
-        }
-        batches += BATCHES_BETWEEN_LOOKS;
-        let lap = watch.lap();
+    slice: Duration,
+    /// What the cleaner will have cleaned when it has been round.
+    pass: u64,
+    done: Round,
+    progress: Progress,
+}
+
+impl Arm {
+    pub(crate) fn new(caller: &Caller, scale: Scale, what: &str, batch: usize, until: Until) -> Self {
         let usage = caller.usage();
-        if until.is_over(lap.wall, usage.cleaned_segments >= pass) {
-            break (usage, lap);
+        Self {
+            batch,
+            until,
+            slice: scale.slice,
+            pass: usage.cleaned_segments + usage.segments,
+            done: Round::default(),
+            progress: Progress::new(what),
         }
-        progress.at(|| {
-            let cleaned = usage.cleaned_segments - before.cleaned_segments;
-            format!(
-                "{} life cycles, {cleaned} of {} segments cleaned",
-                batches * batch as u64,
-                before.segments
-            )
-        });
-    };
-    Round {
-        cycles: batches * batch as u64,
-        batches,
-        lap,
-        written: written(&before, &after),
-        cleaned: Some(Cleaned {
-            segments: after.cleaned_segments - before.cleaned_segments,
-            full_pass: after.cleaned_segments >= pass,
-        }),
     }
+
+    /// Drives `cycle`, one batch at a time, for a slice; answers what this slice did.
+    pub(crate) fn slice(&mut self, caller: &mut Caller, mut cycle: impl FnMut(&mut Caller, usize)) -> Round {
+        let before = caller.usage();
+        let watch = Stopwatch::start();
+        let mut batches = 0;
+        while watch.elapsed() < self.slice {
+            cycle(caller, self.batch);
+            batches += 1;
+        }
+        let lap = watch.lap();
+        let after = caller.usage();
+        let slice = Round {
+            cycles: batches * self.batch as u64,
+            batches,
+            lap,
+            written: written(&before, &after),
+            cleaned: Some(Cleaned {
+                segments: after.cleaned_segments - before.cleaned_segments,
+                full_pass: after.cleaned_segments >= self.pass,
+            }),
+        };
+        self.done = self.done.plus(&slice);
+        self.progress.at(|| {
+            let cleaned = self.pass.saturating_sub(after.cleaned_segments);
+            format!("{} life cycles, {cleaned} segments to clean", self.done.cycles)
+        });
+        slice
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.until.is_over(self.done.lap.wall, self.done.cleaned.is_some_and(|cleaned| cleaned.full_pass))
+    }
+
+    /// All slices together.
+    pub(crate) fn done(&self) -> Round {
+        self.done
+    }
+}
+
+/// One arm alone, from start to end.
+pub(crate) fn sustained(caller: &mut Caller, scale: Scale, what: &str, batch: usize, until: Until) -> Round {
+    let mut arm = Arm::new(caller, scale, what, batch, until);
+    while !arm.is_over() {
+        arm.slice(caller, Caller::life_cycle);
+    }
+    arm.done()
 }
 
 impl Until {
@@ -120,13 +168,6 @@ impl Until {
                 None => true,
             }
     }
-}
-
-/// The same bytes in the same batches with as many syncs, without an engine.
-pub(crate) fn bare_round(bare: &mut Bare, what: &str, shape: &[Written], engine: &Round) -> Round {
-    let _progress = Progress::new(what);
-    let lap = bare.replay(shape, engine.written, engine.batches);
-    Round { lap, cleaned: None, ..*engine }
 }
 
 /// What each verb of a life cycle writes, and in how many syncs.
