@@ -77,7 +77,7 @@ struct Answer<T> {
     outcome: Result<Later<T>, StoreError>,
     /// Whether the command may have changed something.
     changes: bool,
-    answer: oneshot::Sender<Result<T, StoreError>>,
+    to: oneshot::Sender<Result<T, StoreError>>,
 }
 
 impl<T, F> Command for Call<T, F>
@@ -91,7 +91,7 @@ where
 
     fn run(self: Box<Self>, core: &mut Core) -> Box<dyn Reply> {
         let changes = self.needs.purpose.is_some();
-        Box::new(Answer { outcome: Ok((self.run)(core)), changes, answer: self.answer })
+        Box::new(Answer { outcome: Ok((self.run)(core)), changes, to: self.answer })
     }
 
     fn refuse(self: Box<Self>, error: StoreError) {
@@ -106,31 +106,29 @@ impl<T: Send + 'static> Reply for Answer<T> {
     }
 
     fn load(self: Box<Self>, core: &Core) -> (Box<dyn Reply>, Option<Fault>) {
-        let Self { outcome, changes, answer } = *self;
+        let Self { outcome, changes, to } = *self;
         let loaded = match outcome {
             Ok(Later::Load(load)) => load(core).map(Later::Now),
-            outcome => return (Box::new(Self { outcome, changes, answer }), None),
+            outcome => return (Box::new(Self { outcome, changes, to }), None),
         };
         let fault = loaded.as_ref().err().filter(|_| changes).cloned();
-        let outcome = loaded.map_err(|fault| match changes {
-            true => fault.unknown(),
-            false => {
-                StoreError::Damaged { location: core.journal.disk.place(""), problem: fault.to_string() }
-            }
+        let outcome = loaded.map_err(|fault| {
+            let (location, problem) = (core.journal.disk.place(""), fault.to_string());
+            if changes { fault.unknown() } else { StoreError::Damaged { location, problem } }
         });
-        (Box::new(Self { outcome, changes, answer }), fault)
+        (Box::new(Self { outcome, changes, to }), fault)
     }
 
     fn send(self: Box<Self>) {
         if let Ok(Later::Now(answer)) = self.outcome {
-            drop(self.answer.send(Ok(answer)));
+            drop(self.to.send(Ok(answer)));
         } else if let Err(error) = self.outcome {
-            drop(self.answer.send(Err(error)));
+            drop(self.to.send(Err(error)));
         }
     }
 
     fn fail(self: Box<Self>, fault: &Fault) {
-        drop(self.answer.send(Err(fault.unknown())));
+        drop(self.to.send(Err(fault.unknown())));
     }
 }
 
