@@ -3,7 +3,7 @@
 //! `fixtures/v1` was written by `REDRIVE_BLESS=1 cargo test -p redrive-store-embedded --test format`, once. A change of
 //! the format adds a directory beside it; this one is never written again.
 
-mod subject;
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 use std::fs;
 use std::num::{NonZeroU32, NonZeroU64};
@@ -30,10 +30,23 @@ use redrive_store::{
     PauseQueue, Selection, Store, Write, Writes,
 };
 use redrive_store_embedded::disk::{Disk, RealDisk};
-use redrive_store_embedded::{EmbeddedStore, Options, verify};
-use subject::Still;
+use redrive_store_embedded::{Clock, EmbeddedStore, Options, verify};
 
 const NOW: Now = Now::At(Timestamp::from_millis(1_800_000_000_000));
+
+/// A clock that stands still.
+#[derive(Debug)]
+struct Still;
+
+impl Clock for Still {
+    fn wall(&self) -> Timestamp {
+        Timestamp::from_millis(1_800_000_000_000)
+    }
+
+    fn uptime(&self) -> Millis {
+        Millis::ZERO
+    }
+}
 
 fn fixture() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v1")
@@ -45,9 +58,7 @@ fn options() -> Options {
 
 fn open(dir: &Path) -> EmbeddedStore {
     let disk: Arc<dyn Disk> = Arc::new(RealDisk::new(dir).unwrap());
-    EmbeddedStore::stepped(disk, Arc::new(Still(Timestamp::from_millis(1_800_000_000_000))), options())
-        .unwrap()
-        .0
+    EmbeddedStore::stepped(disk, Arc::new(Still), options()).unwrap().0
 }
 
 fn queue(name: &str) -> QueueName {
@@ -173,7 +184,7 @@ fn fill(store: &EmbeddedStore) {
     };
     block_on(store.bury(NOW, Batch::one(bury(&buried)).unwrap())).unwrap();
     let (by, why) = (Note::new("somebody").unwrap(), Note::new("fixed").unwrap());
-    let dead = Selection::new(queue("work"), Filter::state(State::Dead));
+    let dead = Selection { limit: Limit::ONE, ..Selection::new(queue("work"), Filter::state(State::Dead)) };
     block_on(store.redrive(NOW, dead, by, why)).unwrap();
     let acked = lease(store, "work");
     block_on(store.ack(NOW, Batch::one(AckItem { claim: claim(&acked) }).unwrap())).unwrap();
@@ -191,7 +202,7 @@ fn fill(store: &EmbeddedStore) {
     let died = lease(store, "strict");
     block_on(store.bury(NOW, Batch::one(bury(&died)).unwrap())).unwrap();
     put(store, "letters", draft(21));
-    let moved = Selection::new(queue("letters"), Filter::ids([id(21)]));
+    let moved = Selection { limit: Limit::ONE, ..Selection::new(queue("letters"), Filter::ids([id(21)])) };
     block_on(store.move_to(NOW, moved, queue("strict"))).unwrap();
     let pause = PauseQueue { name: queue("strict"), key: None, pause: Some(Pause::UntilResumed) };
     block_on(store.pause_queue(NOW, pause)).unwrap();
@@ -224,7 +235,7 @@ fn list(store: &EmbeddedStore, name: &str) -> Vec<Message> {
     block_on(store.list(NOW, ListRequest::new(queue(name), Filter::default()))).unwrap().messages
 }
 
-fn message<'a>(messages: &'a [Message], n: u128) -> &'a Message {
+fn message(messages: &[Message], n: u128) -> &Message {
     messages
         .iter()
         .find(|message| message.id() == id(n))
@@ -289,9 +300,9 @@ fn what_version_1_wrote_means_what_it_meant() {
     assert_eq!(held.lease().map(|lease| (lease.id.epoch(), lease.consumer.as_str())), Some((7, "worker")));
     assert_eq!(held.history.checkpoint.as_ref().map(|c| c.bytes().as_ref()), Some(&b"on it"[..]));
 
-    let stats = block_on(store.stats(NOW, &queue("work"))).unwrap();
-    assert_eq!((stats.totals.died, stats.totals.retained, stats.dedup_keys), (1, 1, 2));
-    assert_eq!(stats.queue.config, config());
+    let numbers = block_on(store.stats(NOW, &queue("work"))).unwrap();
+    assert_eq!((numbers.totals.died, numbers.totals.retained, numbers.dedup_keys), (1, 1, 2));
+    assert_eq!(numbers.queue.config, config());
     assert_eq!(
         put(&store, "work", unique(98, "once", Uniqueness::UntilDone)),
         EnqueueOutcome::Duplicate { id: id(12) }

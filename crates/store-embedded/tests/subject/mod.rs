@@ -11,7 +11,7 @@ use redrive_store_embedded::{Clock, EmbeddedStore, Options};
 
 /// A clock that stands still.
 #[derive(Debug)]
-pub(crate) struct Still(pub(crate) Timestamp);
+struct Still(Timestamp);
 
 impl Clock for Still {
     fn wall(&self) -> Timestamp {

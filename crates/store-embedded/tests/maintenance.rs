@@ -1,0 +1,195 @@
+//! verify, repair, backup and restore.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+
+use futures::executor::block_on;
+use redrive_core::lease::ConsumerName;
+use redrive_core::lifecycle::{Draft, When};
+use redrive_core::message::{
+    Body, ContentType, FairnessKey, Headers, Message, MessageId, MessageType, Priority, Source, Spec,
+};
+use redrive_core::queue::{QueueConfig, QueueName};
+use redrive_core::receipt::Claim;
+use redrive_core::time::Timestamp;
+use redrive_store::{
+    AckItem, Batch, CreateQueue, EnqueueItem, EnqueueOutcome, Filter, LeaseRequest, Limit, ListRequest, Now,
+    Store, StoreError,
+};
+use redrive_store_embedded::disk::{Disk, RealDisk, SimulatedDisk};
+use redrive_store_embedded::{EmbeddedStore, MachineClock, Options, repair, restore, verify};
+
+fn queue() -> QueueName {
+    QueueName::new("work").unwrap()
+}
+
+fn options() -> Options {
+    Options { segment_bytes: 64 * 1024, ..Options::default() }
+}
+
+fn draft(n: u64) -> Draft {
+    Draft {
+        spec: Spec {
+            id: MessageId::new(Timestamp::from_millis(n), u128::from(n)),
+            body: Body::new(vec![7; 200]).unwrap(),
+            content_type: ContentType::default(),
+            headers: Headers::default(),
+            kind: MessageType::default(),
+            source: Source::default(),
+            fairness_key: FairnessKey::default(),
+            dedup: None,
+            lease_timeout: None,
+            max_attempts: None,
+        },
+        priority: Priority::default(),
+        visible: When::Now,
+        expires: None,
+    }
+}
+
+fn create(store: &EmbeddedStore) {
+    let request = CreateQueue { name: queue(), config: QueueConfig::default() };
+    block_on(store.create_queue(Now::Store, request)).unwrap();
+}
+
+fn put(store: &EmbeddedStore, n: u64) -> MessageId {
+    let batch = Batch::one(EnqueueItem { queue: queue(), draft: draft(n) }).unwrap();
+    match block_on(store.enqueue(Now::Store, batch)).unwrap().remove(0) {
+        EnqueueOutcome::Enqueued { id, .. } => id,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Hands one message out and acks it; answers which.
+fn consume(store: &EmbeddedStore) -> Option<MessageId> {
+    let request = LeaseRequest::new(queue(), Limit::ONE, ConsumerName::default(), 1);
+    let message = block_on(store.lease(Now::Store, request)).unwrap().messages.pop()?;
+    let ack = Batch::one(AckItem { claim: Claim::on(&message).unwrap() }).unwrap();
+    assert!(block_on(store.ack(Now::Store, ack)).unwrap()[0].is_applied());
+    Some(message.id())
+}
+
+fn ids(store: &EmbeddedStore) -> BTreeSet<MessageId> {
+    let mut ids = BTreeSet::new();
+    let mut request = ListRequest::new(queue(), Filter::default());
+    loop {
+        let page = block_on(store.list(Now::Store, request.clone())).unwrap();
+        ids.extend(page.messages.iter().map(Message::id));
+        match page.next {
+            None => return ids,
+            next => request.after = next,
+        }
+    }
+}
+
+#[test]
+fn a_backup_under_load_has_everything_that_was_answered_before_it_began() {
+    let dirs = tempfile::tempdir().unwrap();
+    let disk = |name: &str| -> Arc<dyn Disk> { Arc::new(RealDisk::new(dirs.path().join(name)).unwrap()) };
+    let store = EmbeddedStore::open_on(disk("live"), Arc::new(MachineClock), options()).unwrap();
+    create(&store);
+    let (next, stop) = (AtomicU64::new(1), AtomicBool::new(false));
+    let there = Mutex::new(BTreeSet::new());
+    let backup = disk("backup");
+    let (started, begin) = mpsc::sync_channel(64);
+    let before = thread::scope(|scope| {
+        for _ in 0..4 {
+            let started = started.clone();
+            let (store, next, stop, there) = (&store, &next, &stop, &there);
+            scope.spawn(move || {
+                for turn in 0.. {
+                    if stop.load(Ordering::SeqCst) {
+                        break;
+                    }
+                    let id = put(store, next.fetch_add(1, Ordering::SeqCst));
+                    there.lock().unwrap().insert(id);
+                    if turn % 2 == 0
+                        && let Some(gone) = consume(store)
+                    {
+                        there.lock().unwrap().remove(&gone);
+                    }
+                    if turn == 300 {
+                        started.send(()).unwrap();
+                    }
+                }
+            });
+        }
+        begin.recv().unwrap();
+        let before = there.lock().unwrap().clone();
+        let report = block_on(store.backup(Arc::clone(&backup))).unwrap();
+        stop.store(true, Ordering::SeqCst);
+        assert!(report.verified.messages > 0, "{report:?}");
+        before
+    });
+    let restored = disk("restored");
+    let verified = restore(&backup, restored.as_ref(), &options()).unwrap();
+    assert_eq!(verify(&restored, &options()).unwrap(), verified);
+    let copy = EmbeddedStore::open_on(restored, Arc::new(MachineClock), options()).unwrap();
+    let (copied, live) = (ids(&copy), there.into_inner().unwrap());
+    // What was there before may have been consumed while the copy was made, and is gone from both; what is still live
+    // was there all the time.
+    let lost: Vec<&MessageId> = before.intersection(&live).filter(|id| !copied.contains(id)).collect();
+    assert!(lost.is_empty(), "{} of {} are not in the backup", lost.len(), before.len());
+    assert!(consume(&copy).is_some(), "the copy is a store like any other");
+}
+
+#[test]
+fn a_backup_does_not_write_over_what_is_there() {
+    let (store, _) =
+        EmbeddedStore::stepped(Arc::new(SimulatedDisk::new(1)), Arc::new(MachineClock), options()).unwrap();
+    let target: Arc<dyn Disk> = Arc::new(SimulatedDisk::new(2));
+    target.create("something", 8).unwrap();
+    let refused = block_on(store.backup(Arc::clone(&target))).unwrap_err();
+    assert!(refused.to_string().contains("something"), "{refused}");
+}
+
+/// A store with two hundred messages, and the damage that a flipped bit at that share of the journal does.
+fn damaged(share: u64) -> (SimulatedDisk, StoreError) {
+    let disk = SimulatedDisk::new(3);
+    let (store, _) =
+        EmbeddedStore::stepped(Arc::new(disk.clone()), Arc::new(MachineClock), options()).unwrap();
+    create(&store);
+    for n in 1..=200 {
+        put(&store, n);
+    }
+    store.close().unwrap();
+    let disk = disk.kill();
+    let name = "0000000001.segment";
+    let used = 200 * 260;
+    disk.flip(name, used * share / 100, 3);
+    let shared: Arc<dyn Disk> = Arc::new(disk.clone());
+    let error = verify(&shared, &options()).unwrap_err();
+    (disk, error)
+}
+
+#[test]
+fn repair_says_what_is_lost_before_it_drops_anything() {
+    let (disk, error) = damaged(50);
+    let StoreError::Damaged { location, .. } = &error else { panic!("{error}") };
+    assert!(location.contains("0000000001.segment at offset "), "{location}");
+    let shared: Arc<dyn Disk> = Arc::new(disk.clone());
+    let content = disk.content("0000000001.segment");
+    let looked = repair(&shared, &options(), true).unwrap();
+    assert!(!looked.done && looked.frames_lost > 50, "{looked:?}");
+    assert_eq!(disk.content("0000000001.segment"), content, "a look changes nothing");
+    let done = repair(&shared, &options(), false).unwrap();
+    assert_eq!((done.frames_lost, done.done), (looked.frames_lost, true));
+    drop(shared);
+    let disk = disk.kill();
+    let (store, _) = EmbeddedStore::stepped(Arc::new(disk), Arc::new(MachineClock), options()).unwrap();
+    let kept = ids(&store).len();
+    assert!((50..150).contains(&kept), "{kept} messages stood before the damage");
+    put(&store, 1_000);
+}
+
+#[test]
+fn a_whole_directory_needs_no_repair() {
+    let disk: Arc<dyn Disk> = Arc::new(SimulatedDisk::new(4));
+    drop(EmbeddedStore::stepped(Arc::clone(&disk), Arc::new(MachineClock), options()).unwrap());
+    let report = repair(&disk, &options(), false).unwrap();
+    assert_eq!((report.cut, report.done, report.frames_lost), (None, false, 0));
+}
