@@ -365,6 +365,10 @@ impl Core {
         if let Some((digest, Until::Done)) = base.hold {
             return Some(digest);
         }
+        // One that has ended let it go; what said so may have been a change to a base that is not kept.
+        if !matches!(base.progress.phase, Phase::Waiting | Phase::Leased(_)) {
+            return None;
+        }
         let digest = view.unique_key.map(holds::digest_of)?;
         let hold = self.queue(base.queue).holds.get(digest)?;
         (hold.until() == Until::Done && hold.message() == ids::number(base.id)).then_some(digest)

@@ -113,7 +113,7 @@ fn a_disk_that_never_syncs_is_found_by_power_cuts_and_not_by_kills() {
         disk.set_lies(Lies { ignore_sync: true, ..Lies::default() });
         Arc::new(disk)
     }
-    POWER_CUTS.finds(dress, HISTORIES_MAX);
+    POWER_CUTS.finds_that(dress, HISTORIES_MAX, "which messages there are differs");
     BOTH.finds(dress, HISTORIES_MAX);
     KILLS.overlooks(dress, 50);
 }
@@ -303,8 +303,7 @@ impl Sabotage for ChecksumIsNotLookedAt {
 
 #[test]
 fn a_checksum_that_is_not_looked_at_is_found_by_flips() {
-    let reason = FLIPS.finds(with::<ChecksumIsNotLookedAt>, HISTORIES_MAX);
-    assert!(reason.contains("flipped"), "by the damage that gets through: {reason}");
+    FLIPS.finds_that(with::<ChecksumIsNotLookedAt>, HISTORIES_MAX, "and not seen");
 }
 
 #[test]
