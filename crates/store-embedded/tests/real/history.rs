@@ -193,7 +193,7 @@ impl History {
     pub(crate) fn read(&mut self, line: Line) {
         match line {
             Line::Opening => {}
-            Line::Cleaned(segments) => self.cleaned = self.cleaned.max(segments),
+            Line::Cleaned(segments) => self.cleaned += segments,
             Line::Wrong(text) => self.wrong.push(text),
             Line::Asks(call, ask) => {
                 self.asks(&ask);

@@ -15,7 +15,7 @@ pub(crate) enum Line {
     Asks(String, Ask),
     /// That call was answered.
     Told(String, Answer),
-    /// How many segments were cleaned so far.
+    /// How many segments were cleaned since it was last told.
     Cleaned(u64),
     /// Something that must never happen.
     Wrong(String),

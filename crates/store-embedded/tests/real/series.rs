@@ -18,7 +18,7 @@ use crate::look::{hold, look};
 use crate::victim::{Plan, Victim};
 
 /// From how many messages on a queue is emptied, so that a look stays cheap.
-const PRESENT_MAX: u64 = 800;
+const PRESENT_MAX: u64 = 300;
 
 /// One directory and what is known about it.
 #[derive(Debug)]

@@ -107,6 +107,8 @@ struct Load<'a> {
     task: u64,
     life: u64,
     ids: u64,
+    /// How many segments were cleaned when it was last told.
+    cleaned: u64,
 }
 
 impl<'a> Load<'a> {
@@ -115,22 +117,29 @@ impl<'a> Load<'a> {
         let mut dice = Dice::seeded(plan.seed ^ (life << 8) ^ (task << 40));
         let say = move |line| say(out, &line);
         let caller = Caller::new(store, format!("{life}.{task}"), dice.roll(), say);
-        Self { store, out, caller, dice, held: Vec::new(), task, life, ids: 0 }
+        Self { store, out, caller, dice, held: Vec::new(), task, life, ids: 0, cleaned: 0 }
     }
 
     fn run(&mut self) {
         loop {
             match self.dice.between(0, 19) {
-                0..=4 => self.enqueue(),
-                5..=8 => self.lease(),
+                0..=2 => self.enqueue(),
+                3..=6 => self.lease(),
                 _ => self.settle(),
             }
-            if self.task == 0 && self.dice.between(0, 19) == 0 {
-                let usage = block_on(self.store.usage());
-                let line =
-                    usage.map_or_else(|e| Line::Wrong(e.to_string()), |u| Line::Cleaned(u.cleaned_segments));
-                say(self.out, &line);
+            if self.task == 0 && self.dice.between(0, 9) == 0 {
+                self.tell_cleaning();
             }
+        }
+    }
+
+    fn tell_cleaning(&mut self) {
+        match block_on(self.store.usage()) {
+            Ok(usage) => {
+                let before = std::mem::replace(&mut self.cleaned, usage.cleaned_segments);
+                say(self.out, &Line::Cleaned(usage.cleaned_segments - before));
+            }
+            Err(error) => say(self.out, &Line::Wrong(error.to_string())),
         }
     }
 
@@ -155,10 +164,10 @@ impl<'a> Load<'a> {
         let Some(last) = self.held.len().checked_sub(1) else { return self.lease() };
         let index = usize::try_from(self.dice.between(0, last as u64)).expect("an index");
         let verb = match self.dice.between(0, 19) {
-            0..=10 => Verb::Ack,
-            11..=13 => Verb::Nack,
-            14..=15 => Verb::Release,
-            16 => Verb::Bury,
+            0..=13 => Verb::Ack,
+            14..=15 => Verb::Nack,
+            16..=17 => Verb::Release,
+            18 => Verb::Bury,
             _ => Verb::Extend,
         };
         if verb == Verb::Extend {
