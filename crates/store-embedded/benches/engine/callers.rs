@@ -16,6 +16,9 @@ use crate::sustained::{bare_beside, written};
 const BODY_BYTES: usize = 1_024;
 const CALLERS: u64 = 64;
 
+/// Single enqueues that come before as many bare writes.
+const TURN: usize = 50;
+
 /// What stands in the queue, so that every lease finds something.
 const BACKLOG: u64 = 10_000;
 
@@ -105,14 +108,15 @@ fn unbatched(context: &Context, bars: &mut Bars, caller: &mut Caller, raw: &mut 
     for number in 1..=context.scale.rounds {
         let _progress = Progress::new(format!("one caller, unbatched, round {number}"));
         let (mut engine, mut beside) = (Latencies::default(), Latencies::default());
-        let before = caller.usage();
-        for _ in 0..context.scale.singles {
-            engine.push(timed(|| caller.enqueue(1)).1);
+        let mut total = Written::default();
+        for _ in 0..context.scale.singles / TURN {
+            let before = caller.usage();
+            (0..TURN).for_each(|_| engine.push(timed(|| caller.enqueue(1)).1));
+            let turn = written(&before, &caller.usage());
+            (0..TURN).for_each(|_| beside.push(timed(|| raw.commit(each(turn))).1));
+            total = total.plus(turn);
         }
-        let bytes = each(written(&before, &caller.usage()));
-        for _ in 0..context.scale.singles {
-            beside.push(timed(|| raw.commit(bytes)).1);
-        }
+        let bytes = each(total);
         let ratio = engine.quantile(500).div_duration_f64(beside.quantile(500));
         ratios.push(ratio);
         let mut us = |of_engine: bool, per_mille| {

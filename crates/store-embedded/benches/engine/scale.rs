@@ -24,7 +24,7 @@ pub(crate) struct Scale {
     /// The standing backlog of the fairness arms.
     pub(crate) fairness_backlog: u64,
     /// The many fairness keys.
-    pub(crate) fairness_keys: usize,
+    pub(crate) fairness_keys: u64,
     /// The delayed messages of the cold arm, and as many dead ones.
     pub(crate) cold: u64,
     /// The waiting messages whose memory is measured.
