@@ -12,7 +12,7 @@ use crate::fault::Fault;
 use crate::format::message::{put_history, put_spec};
 use crate::format::record::{self, HoldKey, Located, MessageParts, MessageRecord, Record, Records};
 use crate::format::{Malformed, Place, bytes::size, config, frame};
-use crate::journal::Purpose;
+use crate::journal::{Admission, Purpose};
 use crate::load::read_base;
 use crate::state::ids;
 
@@ -29,6 +29,8 @@ pub(crate) struct Cleaner {
     pub(crate) clean: usize,
     pub(crate) cleaned_segments: u64,
     pub(crate) cleaned_bytes: u64,
+    /// How long the base is that did not fit into the segment that is written to; nothing where it did.
+    stalled: usize,
 }
 
 /// The segment that is being cleaned.
@@ -66,11 +68,13 @@ impl Core {
         let allowance = self.journal.frame.len().max(ALLOWANCE_BYTES_MIN) as u64;
         let (total, live) = (self.journal.total_bytes(), self.journal.live_bytes);
         let excess = total.saturating_sub(live.saturating_mul(2));
-        if excess == 0 && !self.journal.is_full() {
-            return 0;
-        }
-        if self.journal.is_full() || excess >= live {
+        // On a full disk every segment counts, as long as there is one to gain.
+        let gain = total.saturating_sub(live) > u64::from(self.journal.segment_bytes);
+        if (self.journal.is_full() && gain) || (excess > 0 && excess >= live) {
             return allowance;
+        }
+        if excess == 0 {
+            return 0;
         }
         let share = u128::from(allowance) * u128::from(excess) / u128::from(live.max(1));
         u64::try_from(share).unwrap_or(allowance) + 1
@@ -119,12 +123,16 @@ impl Core {
             if located.is_base() {
                 let whole = &body[located.at..end];
                 let place = Place::new(victim.number, victim.left_at + size(located.at));
-                if written >= budget || !self.has_room(whole.len()) {
+                if written >= budget {
+                    break;
+                }
+                let broken = |problem: Malformed| Fault::new("cleaning", format!("{place}: {problem}"));
+                if !self.has_room(whole.len()) && self.is_needed(place, located).map_err(broken)? {
+                    self.cleaner.stalled = whole.len();
                     break;
                 }
                 let before = self.journal.frame.len();
-                self.rewrite(place, located, whole)
-                    .map_err(|problem| Fault::new("cleaning", format!("{place}: {problem}")))?;
+                self.rewrite(place, located, whole).map_err(broken)?;
                 written += (self.journal.frame.len() - before) as u64;
             }
             kept = end;
@@ -134,6 +142,20 @@ impl Core {
         victim.left = body[kept..].to_vec();
         self.cleaner.victim = Some(victim);
         Ok(if stalled { 0 } else { read })
+    }
+
+    /// Goes on where the last frame had no room for the next base, in a segment that has it: before any command can
+    /// take it.
+    pub(crate) fn clean_on(&mut self) -> Result<(), Fault> {
+        let stalled = std::mem::take(&mut self.cleaner.stalled);
+        let budget = self.cleaning_budget();
+        if stalled == 0 || budget == 0 || self.journal.has_records() {
+            return Ok(());
+        }
+        if self.journal.admit(stalled + 2 * 1_024, Purpose::Clean)? == Admission::Now {
+            self.clean_some(budget)?;
+        }
+        Ok(())
     }
 
     fn has_room(&self, bytes: usize) -> bool {
@@ -191,16 +213,42 @@ impl Core {
         Ok(())
     }
 
+    /// Whether a base is still the base of anything.
+    fn is_needed(&self, place: Place, located: Located<'_>) -> Result<bool, Malformed> {
+        let hold_at = |queue: u32, digest: u128| {
+            self.queues.get(&queue).and_then(|queue| queue.holds.get(digest)).map(|hold| hold.at)
+        };
+        Ok(match located.read(false)? {
+            Record::Message(base) => {
+                let held = base.hold.and_then(|(digest, _)| hold_at(base.queue, digest));
+                self.message_at(place, &base).is_some() || held == Some(place)
+            }
+            Record::Hold(key, ..) => hold_at(key.queue, key.digest) == Some(place),
+            Record::Queue(number, ..) => self.queues.get(&number).is_some_and(|queue| queue.at == place),
+            Record::Store(_) => self.store_at.0 == place,
+            Record::Entry(key, ..) => {
+                self.registry.get(&key).is_some_and(|registered| registered.at == place)
+            }
+            Record::Log(name, ..) => self.logs.get(&name).is_some_and(|log| log.at.0 == place),
+            _ => false,
+        })
+    }
+
+    /// The message whose base that is.
+    fn message_at(&self, place: Place, base: &MessageRecord<'_>) -> Option<u32> {
+        let queue = self.queues.get(&base.queue);
+        let slot = queue.and_then(|queue| queue.ids.get(ids::number(base.id)));
+        let slot = slot.filter(|slot| self.messages.at(*slot).at == place);
+        slot.or_else(|| self.moved.get(&place).copied())
+    }
+
     fn rewrite_message(
         &mut self,
         place: Place,
         base: &MessageRecord<'_>,
         whole: &[u8],
     ) -> Result<(), Malformed> {
-        let queue = self.queues.get(&base.queue);
-        let slot = queue.and_then(|queue| queue.ids.get(ids::number(base.id)));
-        let slot = slot.filter(|slot| self.messages.at(*slot).at == place);
-        if let Some(slot) = slot.or_else(|| self.moved.get(&place).copied()) {
+        if let Some(slot) = self.message_at(place, base) {
             return self.rebase_from(slot, whole);
         }
         self.outlive(place, base);

@@ -187,6 +187,9 @@ impl Engine {
         commands: &mut VecDeque<Box<dyn Command>>,
         replies: &mut Vec<Box<dyn Reply>>,
     ) -> Result<(), Fault> {
+        if commands.iter().any(|command| command.needs().purpose.is_some()) {
+            self.core.clean_on()?;
+        }
         while let Some(command) = commands.pop_front() {
             match self.admit(command.needs())? {
                 Admission::Now => {

@@ -101,6 +101,8 @@ pub(crate) struct Journal {
     pub(crate) written: Written,
     /// Bytes of bases, and of what belongs to them, that are still needed.
     pub(crate) live_bytes: u64,
+    /// Whether the last command that brings something new was refused.
+    refused: bool,
 }
 
 impl Journal {
@@ -120,6 +122,7 @@ impl Journal {
             read_only: false,
             written: Written::default(),
             live_bytes: 0,
+            refused: false,
         }
     }
 
@@ -135,7 +138,18 @@ impl Journal {
 
     /// Whether a command that writes about so many bytes may run now.
     pub(crate) fn admit(&mut self, bytes: usize, purpose: Purpose) -> Result<Admission, Fault> {
-        if purpose == Purpose::Grow && self.is_full() && !self.has_spares(purpose.reserve())? {
+        let admission = self.judge(bytes, purpose)?;
+        if purpose == Purpose::Grow {
+            self.refused = admission == Admission::Full;
+        }
+        Ok(admission)
+    }
+
+    fn judge(&mut self, bytes: usize, purpose: Purpose) -> Result<Admission, Fault> {
+        if purpose == Purpose::Grow
+            && self.spares.len() < Purpose::Grow.reserve()
+            && !self.has_spares(purpose.reserve())?
+        {
             return Ok(Admission::Full);
         }
         let room = self.segments.back().map_or(0, |segment| segment.limit.saturating_sub(segment.used));
@@ -152,7 +166,7 @@ impl Journal {
 
     /// Whether the disk has no room for another message: what is left is kept for changes and for cleaning.
     pub(crate) fn is_full(&self) -> bool {
-        self.spares.len() < Purpose::Grow.reserve()
+        self.refused || self.spares.len() < Purpose::Grow.reserve()
     }
 
     /// Starts the next segment, unless that would take what is kept in reserve.

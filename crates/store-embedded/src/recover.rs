@@ -32,11 +32,28 @@ use crate::{LOGS, Options, SEGMENTS};
 #[derive(Debug, Default)]
 struct Reading {
     /// The bases of messages by segment: where each begins, and which message it is.
-    bases: BTreeMap<u32, Vec<(u32, u32)>>,
+    bases: Vec<(u32, Vec<(u32, u32)>)>,
     /// Queues that were named before their base was read: it comes later, or they are gone.
     missing: BTreeMap<u32, Place>,
     /// The first segment that is needed, as the journal says.
     first_needed: u32,
+}
+
+impl Reading {
+    /// Bases come in the order of their places, so the last segment is the one.
+    fn remember(&mut self, at: Place, slot: u32) {
+        match self.bases.last_mut() {
+            Some((segment, bases)) if *segment == at.segment() => bases.push((at.offset(), slot)),
+            _ => self.bases.push((at.segment(), vec![(at.offset(), slot)])),
+        }
+    }
+
+    fn slot(&self, base: Place) -> Option<u32> {
+        let at = self.bases.binary_search_by_key(&base.segment(), |(segment, _)| *segment).ok()?;
+        let (_, bases) = self.bases.get(at)?;
+        let at = bases.binary_search_by_key(&base.offset(), |(offset, _)| *offset).ok()?;
+        bases.get(at).map(|(_, slot)| *slot)
+    }
 }
 
 impl Core {
@@ -155,6 +172,9 @@ impl Core {
         located: &Located<'_>,
         placed: (Place, u32),
     ) -> Result<(), Malformed> {
+        if let Some(base) = located.message()? {
+            return self.take_in_message(reading, &base, placed);
+        }
         match located.read(false)? {
             Record::Store(store) => {
                 if self.store_at.1 > 0 {
@@ -239,12 +259,11 @@ impl Core {
         if self.is_stale(base) {
             return Ok(None);
         }
-        let unknown = Malformed("a change names a message that is not there");
-        let bases = reading.bases.get(&base.segment()).ok_or(unknown)?;
-        let at = bases.binary_search_by_key(&base.offset(), |(offset, _)| *offset).map_err(|_| unknown)?;
-        match bases.get(at) {
-            Some((_, slot)) if self.messages.at(*slot).at == base => Ok(Some(*slot)),
-            _ => Err(Malformed("a change names a message that is gone, or has a newer base")),
+        let slot = reading.slot(base).ok_or(Malformed("a change names a message that is not there"))?;
+        if self.messages.at(slot).at == base {
+            Ok(Some(slot))
+        } else {
+            Err(Malformed("a change names a message that is gone, or has a newer base"))
         }
     }
 
@@ -328,8 +347,8 @@ impl Core {
         }
         let id = ids::number(base.id);
         let before = self.queue(base.queue).ids.get(id);
-        let checkpoint = base.read_history()?.0.checkpoint;
-        let checkpoint = checkpoint.map_or(0, |checkpoint| size(checkpoint.bytes().len()));
+        let past = if base.history.is_some() { base.read_history()?.0.checkpoint } else { None };
+        let checkpoint = past.map_or(0, |checkpoint| size(checkpoint.bytes().len()));
         let unique = self.unique_of(base, &view);
         if let Some(slot) = before {
             self.detach(slot);
@@ -353,7 +372,7 @@ impl Core {
                 ..Extra::default()
             },
         });
-        reading.bases.entry(at.segment()).or_default().push((at.offset(), slot));
+        reading.remember(at, slot);
         if let Some((digest, until)) = base.hold {
             self.take_key(HoldKey { queue: base.queue, digest }, base.id, until, at, Some(slot));
         }

@@ -65,13 +65,16 @@ impl Journal {
         let mut last_time = Timestamp::EPOCH;
         let newest = found.last().map(|found| found.number);
         let (send, receive) = sync_channel(1);
+        // Buffers go round: a fresh one of this size costs as much as reading into it.
+        let (give_back, returned) = sync_channel(2);
         thread::scope(|scope| {
             scope.spawn(|| {
-                let send = send;
+                let (send, returned) = (send, returned);
                 for found in found {
                     let newest = Some(found.number) == newest;
+                    let buffer = returned.try_recv().unwrap_or_default();
                     // The receiver is gone only where the scan has failed already.
-                    if send.send(check(disk.as_ref(), found, newest)).is_err() {
+                    if send.send(check(disk.as_ref(), found, newest, buffer)).is_err() {
                         break;
                     }
                 }
@@ -90,6 +93,8 @@ impl Journal {
                         records,
                     }))?;
                 }
+                // Whoever checks may be done and gone.
+                drop(give_back.try_send(checked.bytes));
             }
             Ok(last_time)
         })
@@ -210,8 +215,8 @@ impl Checked {
 }
 
 /// Reads a segment and finds its frames.
-fn check(disk: &dyn Disk, found: Candidate, newest: bool) -> Result<Checked, StoreError> {
-    let mut bytes = vec![0; found.size as usize];
+fn check(disk: &dyn Disk, found: Candidate, newest: bool, mut bytes: Vec<u8>) -> Result<Checked, StoreError> {
+    bytes.resize(found.size as usize, 0);
     found.file.read_at(&mut bytes, 0).map_err(unavailable)?;
     let header = segment::Header::decode(&bytes).and_then(|header| {
         let wrong = Malformed("the header belongs to another segment");

@@ -409,6 +409,17 @@ impl<'a> Located<'a> {
         matches!(self.tag, STORE | QUEUE | MESSAGE | HOLD | ENTRY | LOG)
     }
 
+    /// The message that it is, if it is one: the most frequent record, read without a detour and without checking its
+    /// own checksum.
+    pub(crate) fn message(&self) -> Result<Option<MessageRecord<'a>>, Malformed> {
+        if self.tag != MESSAGE {
+            return Ok(None);
+        }
+        let mut from = Take(self.body);
+        from.u32()?;
+        take_message(from).map(Some)
+    }
+
     /// Reads it, and checks the checksum of its own where it has one and `check` says so.
     pub(crate) fn read(&self, check: bool) -> Result<Record<'a>, Malformed> {
         let mut from = Take(self.body);

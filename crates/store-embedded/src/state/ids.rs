@@ -50,6 +50,9 @@ impl Ids {
     /// The message with that id.
     pub(crate) fn get(&self, id: u128) -> Option<u32> {
         let chunk = self.chunks.get(self.chunk_of(id))?;
+        if chunk.ids.last().is_some_and(|largest| *largest < id) {
+            return None;
+        }
         let at = chunk.ids.binary_search(&id).ok()?;
         chunk.slots.get(at).copied()
     }
@@ -73,7 +76,10 @@ impl Ids {
             self.insert(id, slot);
             return;
         }
-        let place = chunk.ids.partition_point(|other| *other < id);
+        let place = match chunk.ids.last() {
+            Some(largest) if *largest < id => chunk.ids.len(),
+            _ => chunk.ids.partition_point(|other| *other < id),
+        };
         chunk.ids.insert(place, id);
         chunk.slots.insert(place, slot);
         if place == 0
