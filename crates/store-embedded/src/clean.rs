@@ -68,13 +68,16 @@ impl Core {
         let allowance = self.journal.frame.len().max(ALLOWANCE_BYTES_MIN) as u64;
         let (total, live) = (self.journal.total_bytes(), self.journal.live_bytes);
         let excess = total.saturating_sub(live.saturating_mul(2));
-        // On a full disk every segment counts, as long as there is one to gain.
-        let gain = total.saturating_sub(live) > u64::from(self.journal.segment_bytes);
-        if (self.journal.is_full() && gain) || (excess > 0 && excess >= live) {
-            return allowance;
-        }
-        if excess == 0 {
+        // Where the disk is full and less than a segment can be won, moving the rest about only takes what is kept for
+        // changes.
+        if excess == 0 && total.saturating_sub(live) < u64::from(self.journal.segment_bytes) {
             return 0;
+        }
+        if excess == 0 && !self.journal.is_full() {
+            return 0;
+        }
+        if self.journal.is_full() || excess >= live {
+            return allowance;
         }
         let share = u128::from(allowance) * u128::from(excess) / u128::from(live.max(1));
         u64::try_from(share).unwrap_or(allowance) + 1
@@ -392,11 +395,16 @@ impl Core {
     /// Cleans by itself where the disk is full: nobody else may be able to write. Answers whether there is a frame to
     /// write.
     pub(crate) fn clean_when_full(&mut self) -> Result<bool, Fault> {
-        if !self.journal.is_full() {
+        if !self.journal.is_full() || self.cleaning_budget() == 0 {
             return Ok(false);
         }
         self.journal.admit(ALLOWANCE_BYTES_MIN, Purpose::Clean)?;
         Ok(true)
+    }
+
+    /// How many frames it takes at most to clean so many segments.
+    pub(crate) fn frames_to_clean(&self, segments: usize) -> usize {
+        segments * (self.journal.segment_bytes as usize / ALLOWANCE_BYTES_MIN + 2)
     }
 
     /// The store's time, for the header of a frame.

@@ -145,11 +145,13 @@ pub(crate) struct Engine {
     stopped: Option<Fault>,
     /// Why an answer about a change could not be read.
     unread: Option<Fault>,
+    /// How many frames the first command has waited for cleaning.
+    waited: usize,
 }
 
 impl Engine {
     pub(crate) fn new(core: Core) -> Self {
-        Self { core, stopped: None, unread: None }
+        Self { core, stopped: None, unread: None, waited: 0 }
     }
 
     /// Makes one frame of as many commands as belong into one, syncs it, and lets the answers go.
@@ -193,6 +195,7 @@ impl Engine {
         while let Some(command) = commands.pop_front() {
             match self.admit(command.needs())? {
                 Admission::Now => {
+                    self.waited = 0;
                     self.core.commands += 1;
                     replies.push(command.run(&mut self.core));
                     if let Some(fault) = self.core.fault.take() {
@@ -204,14 +207,26 @@ impl Engine {
                     break;
                 }
                 Admission::Full => {
-                    command.refuse(StoreError::StorageFull);
-                    if self.core.clean_when_full()? {
+                    let cleans = self.core.clean_when_full()?;
+                    if cleans && self.waits_for_cleaning(command.needs()) {
+                        commands.push_front(command);
+                    } else {
+                        command.refuse(StoreError::StorageFull);
+                    }
+                    if cleans {
                         break;
                     }
                 }
             }
         }
         Ok(())
+    }
+
+    /// Whether a command that brings nothing new waits for the next frame, because this one wins room by cleaning: for
+    /// as long as it takes to clean two segments, and then it is refused, too.
+    fn waits_for_cleaning(&mut self, needs: Needs) -> bool {
+        self.waited += 1;
+        needs.purpose != Some(Purpose::Grow) && self.waited <= self.core.frames_to_clean(2)
     }
 
     fn admit(&mut self, needs: Needs) -> Result<Admission, Fault> {

@@ -6,7 +6,8 @@
 //! be seen must be what the reference says: every message in exactly one state, with its attempts and its lease. A call
 //! whose answer was "unknown" may have happened or not, a frame as a whole.
 //!
-//! `REDRIVE_SEED=0x... cargo test -p redrive-store-embedded --test faults` replays one history.
+//! `REDRIVE_SEED=0x... cargo test -p redrive-store-embedded --test faults` replays one history, and `REDRIVE_TIMES=20`
+//! tries twenty times as many as usual.
 
 mod clock;
 mod command;

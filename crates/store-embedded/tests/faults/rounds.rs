@@ -1,11 +1,12 @@
 //! What goes wrong in a history: rounds of work, each with an end of its own.
 
+use redrive_core::receipt::Claim;
 use redrive_core::time::Millis;
-use redrive_store::{Filter, Selection, StoreError};
+use redrive_store::{AckItem, Batch, Filter, Selection, StoreError};
 use redrive_store_embedded::Durability;
 use redrive_store_embedded::disk::{Call, Disk, SimulatedDisk, Trouble};
 
-use crate::command::{Command, Failure};
+use crate::command::{Answer, Command, Failure};
 use crate::oracle::Checked;
 use crate::workload::queue;
 use crate::world::{Dress, Tally, World};
@@ -218,6 +219,9 @@ pub(crate) fn full_disks(seed: u64, dress: Dress) -> Checked<Tally> {
             world.steps(10)?;
         }
         if world.workload.chance(50) {
+            drain(&mut world)?;
+        }
+        if world.workload.chance(50) {
             world.disk.set_capacity(None);
         } else {
             empty(&mut world)?;
@@ -242,13 +246,31 @@ fn fill(world: &mut World) -> Checked {
     Ok(())
 }
 
+/// Consumers do all the work there is.
+fn drain(world: &mut World) -> Checked {
+    for number in 0..3 {
+        for _ in 0..100 {
+            let command = world.workload.lease_from(queue(number), 20);
+            let outcomes = world.frame(vec![command])?;
+            let Some(Ok(Answer::Leased(leased))) = outcomes.first() else { break };
+            let claims: Vec<Claim> = leased.messages.iter().filter_map(Claim::on).collect();
+            if claims.is_empty() {
+                break;
+            }
+            let items = claims.into_iter().map(|claim| AckItem { claim }).collect();
+            world.frame(vec![Command::Ack(Batch::each(items).expect("a small batch"))])?;
+        }
+    }
+    Ok(())
+}
+
 /// Throws everything away.
 fn empty(world: &mut World) -> Checked {
     for number in 0..3 {
         for _ in 0..40 {
             let selection = Selection::new(queue(number), Filter::default());
             let outcomes = world.frame(vec![Command::Discard(selection, true)])?;
-            if !matches!(outcomes.first(), Some(Ok(crate::command::Answer::Bulk(bulk))) if bulk.matched > 0) {
+            if !matches!(outcomes.first(), Some(Ok(Answer::Bulk(bulk))) if bulk.matched > 0) {
                 break;
             }
         }

@@ -36,7 +36,7 @@ impl Kind {
         let asked = asked();
         let seeds: Vec<u64> = match asked {
             Some(seed) => [seed].into_iter().filter(|seed| seed >> 32 == self.number).collect(),
-            None => self.seeds(count).collect(),
+            None => self.seeds(count * times()).collect(),
         };
         for seed in seeds {
             match self.carry_out(seed, honest) {
@@ -78,6 +78,11 @@ impl Kind {
             assert_eq!(self.carry_out(seed, dress).err(), None, "found after all with seed {seed:#x}");
         }
     }
+}
+
+/// How many times as many histories as usual somebody wants.
+fn times() -> u64 {
+    std::env::var("REDRIVE_TIMES").map_or(1, |times| times.parse().expect("REDRIVE_TIMES is a number"))
 }
 
 /// The seed that somebody wants to see again.

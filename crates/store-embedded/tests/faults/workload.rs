@@ -221,11 +221,15 @@ impl Workload {
     }
 
     fn lease(&mut self) -> Command {
+        let (queue, messages) = (self.queue(), self.dice.between(1, 5));
+        self.lease_from(queue, messages)
+    }
+
+    pub(crate) fn lease_from(&mut self, queue: QueueName, messages: u64) -> Command {
         // A name of its own: after a crash it says which call a lease was of.
         self.consumers += 1;
         let consumer = ConsumerName::new(format!("consumer {}", self.consumers)).expect("a good name");
-        let limit = limit(self.dice.between(1, 5));
-        let mut request = LeaseRequest::new(self.queue(), limit, consumer, self.dice.roll());
+        let mut request = LeaseRequest::new(queue, limit(messages), consumer, self.dice.roll());
         request.time = self.maybe(20, |this| Millis::new(this.dice.between(1, 90_000)));
         Command::Lease(request)
     }
