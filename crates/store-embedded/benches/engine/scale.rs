@@ -50,7 +50,7 @@ impl Scale {
             rounds: 3,
             sustained: Duration::from_secs(10),
             short: Duration::from_secs(5),
-            patience: Duration::from_secs(90),
+            patience: Duration::from_secs(180),
             slice: Duration::from_millis(500),
             segment_bytes: 64 << 20,
             backlog: 200_000,
