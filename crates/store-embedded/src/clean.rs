@@ -305,6 +305,7 @@ impl Core {
             queue: number,
             created_at: base.created_at,
             load,
+            again: true,
             progress: &progress,
             hold,
         };

@@ -164,6 +164,7 @@ impl Core {
             queue: number,
             created_at: message.created_at,
             load,
+            again: false,
             progress: &message.progress,
             hold,
         };
@@ -250,7 +251,9 @@ impl Core {
             *self.messages.extra_mut(slot) = arrival.extra;
         }
         self.messages.set_progress(slot, arrival.progress);
-        queue.ids.insert(arrival.id, slot);
+        if !queue.ids.insert(arrival.id, slot) {
+            self.fault.get_or_insert(Fault::new("taking a message in", "it is there already"));
+        }
         queue.index(&mut self.messages, slot, now);
         slot
     }

@@ -107,6 +107,10 @@ impl Core {
                 Ok(())
             }
             Found::Frame(frame) => core.take_in(&mut reading, &frame),
+            Found::End(used) => {
+                core.journal.end_last(used);
+                Ok(())
+            }
         })?;
         core.journal.take_over(scanned);
         core.check_whole(&reading)?;
@@ -123,6 +127,10 @@ impl Core {
         let last = scanned.scan(|found| match found {
             Found::Segment(segment) => {
                 self.log_journal.segments.push_back(segment);
+                Ok(())
+            }
+            Found::End(used) => {
+                self.log_journal.end_last(used);
                 Ok(())
             }
             Found::Frame(frame) => {
@@ -346,7 +354,7 @@ impl Core {
             self.saw_lease(lease.id);
         }
         let id = ids::number(base.id);
-        let before = self.queue(base.queue).ids.get(id);
+        let before = if base.again { self.queue(base.queue).ids.get(id) } else { None };
         let past = if base.history.is_some() { base.read_history()?.0.checkpoint } else { None };
         let checkpoint = past.map_or(0, |checkpoint| size(checkpoint.bytes().len()));
         let unique = self.unique_of(base, &view);
@@ -372,6 +380,9 @@ impl Core {
                 ..Extra::default()
             },
         });
+        if self.fault.take().is_some() {
+            return Err(Malformed("a message is there twice"));
+        }
         reading.remember(at, slot);
         if let Some((digest, until)) = base.hold {
             self.take_key(HoldKey { queue: base.queue, digest }, base.id, until, at, Some(slot));
@@ -514,6 +525,13 @@ impl Core {
 }
 
 impl Journal {
+    /// The last segment was read up to here.
+    fn end_last(&mut self, used: u32) {
+        if let Some(last) = self.segments.back_mut() {
+            last.used = used;
+        }
+    }
+
     /// Goes on where a scan ended.
     fn take_over(&mut self, scanned: Self) {
         self.sequence = scanned.sequence;

@@ -1,10 +1,10 @@
 //! Reading a journal from its first frame to its last, and telling a torn tail from damage.
 //!
-//! Frames are checked on a thread of their own, one segment ahead of whoever takes in what they hold.
+//! Frames are checked on a thread of their own, a little ahead of whoever takes in what they hold.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 use redrive_core::time::Timestamp;
@@ -22,6 +22,8 @@ pub(crate) enum Found<'a> {
     Segment(Segment),
     /// A frame of it.
     Frame(Frame<'a>),
+    /// Its end.
+    End(u32),
 }
 
 /// One frame, its checksum found right.
@@ -34,6 +36,7 @@ pub(crate) struct Frame<'a> {
 }
 
 /// A segment as it was found.
+#[derive(Clone)]
 struct Candidate {
     number: u32,
     name: String,
@@ -41,16 +44,29 @@ struct Candidate {
     size: u32,
 }
 
-/// A segment that was read: its bytes, and where its frames are.
-struct Checked {
-    found: Candidate,
-    bytes: Vec<u8>,
-    first_sequence: u64,
-    frames: Vec<(usize, frame::Header)>,
+/// How much is read at a time, unless a frame is longer: little enough to stay in the cache until it is taken in.
+const PIECE_BYTES: usize = 1024 * 1024;
+
+/// What the thread that checks comes upon.
+enum Checked {
+    /// A segment, and the sequence of its first frame. The newest may never have been started; then it has none.
+    Start(Candidate, Option<u64>),
+    /// Frames, where they begin in the bytes, and where the bytes begin in the segment.
+    Piece(Vec<(usize, frame::Header)>, Vec<u8>, usize),
+    /// The segment ends here.
+    End(End),
+}
+
+/// Where a segment ends.
+struct End {
     /// Where the last frame ends.
-    end: usize,
+    at: usize,
+    /// Where the last frame but one begins.
+    last_two: usize,
     /// Why nothing follows.
     stop: Malformed,
+    /// Whether something follows, all the same.
+    followed: bool,
 }
 
 impl Journal {
@@ -64,37 +80,49 @@ impl Journal {
         let disk = Arc::clone(&self.disk);
         let mut last_time = Timestamp::EPOCH;
         let newest = found.last().map(|found| found.number);
-        let (send, receive) = sync_channel(1);
-        // Buffers go round: a fresh one of this size costs as much as reading into it.
-        let (give_back, returned) = sync_channel(2);
+        let (send, receive) = sync_channel(2);
+        // Buffers go round: a fresh one costs as much as reading into it.
+        let (give_back, returned) = sync_channel(4);
         thread::scope(|scope| {
-            scope.spawn(|| {
-                let (send, returned) = (send, returned);
+            scope.spawn(move || {
+                let mut checker = Checker { disk: disk.as_ref(), send, returned };
                 for found in found {
                     let newest = Some(found.number) == newest;
-                    let buffer = returned.try_recv().unwrap_or_default();
-                    // The receiver is gone only where the scan has failed already.
-                    if send.send(check(disk.as_ref(), found, newest, buffer)).is_err() {
-                        break;
+                    match checker.check(&found, newest) {
+                        Ok(true) => {}
+                        // The receiver is gone only where the scan has failed already.
+                        Ok(false) => break,
+                        Err(error) => return drop(checker.send.send(Err(error))),
                     }
                 }
             });
+            let mut segment = None;
             for checked in receive {
-                let Some((checked, segment)) = self.accept(checked?, newest)? else { continue };
-                visit(Found::Segment(segment))?;
-                for (at, header) in &checked.frames {
-                    let body = *at + frame::HEADER_BYTES;
-                    let records = checked.bytes.get(body..body + header.length as usize).unwrap_or_default();
-                    last_time = last_time.max(header.time);
-                    visit(Found::Frame(Frame {
-                        segment: header.segment,
-                        at: body,
-                        time: header.time,
-                        records,
-                    }))?;
+                match checked? {
+                    Checked::Start(found, first) => {
+                        segment = self.begin_segment(found, first)?;
+                        if let Some(candidate) = &segment {
+                            visit(Found::Segment(candidate.as_segment(0)))?;
+                        }
+                    }
+                    Checked::Piece(frames, bytes, at) => {
+                        let Some(candidate) = &segment else { continue };
+                        self.check_sequence(candidate, &frames, at)?;
+                        for (start, header) in &frames {
+                            let body = *start + frame::HEADER_BYTES;
+                            let records = bytes.get(body..body + header.length as usize).unwrap_or_default();
+                            last_time = last_time.max(header.time);
+                            let (number, time) = (header.segment, header.time);
+                            visit(Found::Frame(Frame { segment: number, at: at + body, time, records }))?;
+                        }
+                        // Whoever checks may be done and gone.
+                        drop(give_back.try_send(bytes));
+                    }
+                    Checked::End(end) => {
+                        let Some(candidate) = segment.take() else { continue };
+                        visit(Found::End(self.end_segment(&candidate, &end, newest)?))?;
+                    }
                 }
-                // Whoever checks may be done and gone.
-                drop(give_back.try_send(checked.bytes));
             }
             Ok(last_time)
         })
@@ -143,55 +171,58 @@ impl Journal {
         }
     }
 
-    /// Takes a segment over, if it follows the one before. The newest may never have been started: then it is a spare.
-    fn accept(
+    /// Takes a segment over, if it follows the one before. One that was never started is a spare.
+    fn begin_segment(
         &mut self,
-        checked: Checked,
-        newest: Option<u32>,
-    ) -> Result<Option<(Checked, Segment)>, StoreError> {
-        let disk = self.disk.as_ref();
-        let number = checked.found.number;
-        if checked.first_sequence == 0 {
+        found: Candidate,
+        first: Option<u64>,
+    ) -> Result<Option<Candidate>, StoreError> {
+        let Some(first) = first else {
             if !self.read_only {
                 let spare = self.spare_name();
-                self.disk.rename(&checked.found.name, &spare).map_err(unavailable)?;
-                self.take_spare(spare, checked.found.file)?;
+                self.disk.rename(&found.name, &spare).map_err(unavailable)?;
+                self.take_spare(spare, found.file)?;
             }
             return Ok(None);
-        }
-        if !self.segments.is_empty() && checked.first_sequence != self.sequence {
+        };
+        if !self.segments.is_empty() && first != self.sequence {
             let (name, offset) = self.last_end();
-            let problem = format!("frames {} to {} are missing", self.sequence, checked.first_sequence - 1);
-            return Err(damaged(disk, &name, offset, problem));
+            let problem = format!("frames {} to {} are missing", self.sequence, first - 1);
+            return Err(damaged(self.disk.as_ref(), &name, offset, problem));
         }
-        self.sequence = checked.first_sequence;
-        for (at, header) in &checked.frames {
+        self.sequence = first;
+        Ok(Some(found))
+    }
+
+    fn check_sequence(
+        &mut self,
+        found: &Candidate,
+        frames: &[(usize, frame::Header)],
+        at: usize,
+    ) -> Result<(), StoreError> {
+        for (start, header) in frames {
             if header.sequence != self.sequence {
                 let problem =
                     format!("frame {} stands where frame {} should", header.sequence, self.sequence);
-                return Err(damaged(disk, &checked.found.name, *at as u64, problem));
+                return Err(damaged(self.disk.as_ref(), &found.name, (at + start) as u64, problem));
             }
             self.sequence += 1;
         }
-        if Some(number) == newest
-            && let Some(behind) = checked.bytes.get(checked.end..)
-            && frame::find(behind, number).is_some()
-        {
-            return Err(damaged(disk, &checked.found.name, checked.end as u64, checked.stop));
+        Ok(())
+    }
+
+    /// Ends a segment. In the newest, what is not whole is a torn tail, unless something whole follows. Answers where it
+    /// ends.
+    fn end_segment(&mut self, found: &Candidate, end: &End, newest: Option<u32>) -> Result<u32, StoreError> {
+        if end.followed {
+            return Err(damaged(self.disk.as_ref(), &found.name, end.at as u64, end.stop));
         }
-        if Some(number) == newest && !self.read_only {
-            checked.write_again().map_err(unavailable)?;
+        if Some(found.number) == newest && !self.read_only {
+            found.write_again(end).map_err(unavailable)?;
         }
-        let segment = || Segment {
-            number,
-            file: Arc::clone(&checked.found.file),
-            limit: limit_of(checked.found.size),
-            used: u32::try_from(checked.end).unwrap_or(u32::MAX),
-            live: 0,
-        };
-        self.segments.push_back(segment());
-        let segment = segment();
-        Ok(Some((checked, segment)))
+        let used = u32::try_from(end.at).unwrap_or(u32::MAX);
+        self.segments.push_back(found.as_segment(used));
+        Ok(used)
     }
 
     fn last_end(&self) -> (String, u64) {
@@ -201,49 +232,126 @@ impl Journal {
     }
 }
 
-impl Checked {
+impl Candidate {
+    fn read(&self, at: usize, length: usize, mut buffer: Vec<u8>) -> Result<Vec<u8>, StoreError> {
+        buffer.resize(length, 0);
+        self.file.read_at(&mut buffer, at as u64).map_err(unavailable)?;
+        Ok(buffer)
+    }
+
+    fn as_segment(&self, used: u32) -> Segment {
+        Segment {
+            number: self.number,
+            file: Arc::clone(&self.file),
+            limit: limit_of(self.size),
+            used,
+            live: 0,
+        }
+    }
+
     /// Gets the last frames onto the disk, and the header. A process that was killed left them in the cache; where a
     /// sync had failed before, the cache has them and the disk never will, unless they are written once more.
-    fn write_again(&self) -> std::io::Result<()> {
-        let header = HEADER_BYTES as usize;
-        let from = self.frames.iter().rev().nth(1).map_or(header, |(at, _)| *at);
-        for (from, to) in [(0, header), (from, self.end)] {
-            self.found.file.write_at(self.bytes.get(from..to).unwrap_or_default(), from as u64)?;
+    fn write_again(&self, end: &End) -> std::io::Result<()> {
+        for (from, to) in [(0, HEADER_BYTES as usize), (end.last_two, end.at)] {
+            let mut bytes = vec![0; to - from];
+            self.file.read_at(&mut bytes, from as u64)?;
+            self.file.write_at(&bytes, from as u64)?;
         }
-        self.found.file.sync()
+        self.file.sync()
     }
 }
 
-/// Reads a segment and finds its frames.
-fn check(disk: &dyn Disk, found: Candidate, newest: bool, mut bytes: Vec<u8>) -> Result<Checked, StoreError> {
-    bytes.resize(found.size as usize, 0);
-    found.file.read_at(&mut bytes, 0).map_err(unavailable)?;
-    let header = segment::Header::decode(&bytes).and_then(|header| {
-        let wrong = Malformed("the header belongs to another segment");
-        if header.number == found.number { Ok(header) } else { Err(wrong) }
-    });
-    let header = match header {
-        Ok(header) => header,
-        Err(_) if newest && found.size >= HEADER_BYTES && frame::find(&bytes, found.number).is_none() => {
-            let stop = Malformed("the segment was not started");
-            return Ok(Checked { found, bytes, first_sequence: 0, frames: Vec::new(), end: 0, stop });
+/// The thread that checks frames.
+struct Checker<'a> {
+    disk: &'a dyn Disk,
+    send: SyncSender<Result<Checked, StoreError>>,
+    returned: Receiver<Vec<u8>>,
+}
+
+impl Checker<'_> {
+    /// Reads a segment and checks its frames. Says whether anybody still listens.
+    fn check(&mut self, found: &Candidate, newest: bool) -> Result<bool, StoreError> {
+        let Some(header) = self.header(found, newest)? else {
+            return Ok(self.tell(Checked::Start(found.clone(), None)));
+        };
+        if !self.tell(Checked::Start(found.clone(), Some(header.first_sequence))) {
+            return Ok(false);
         }
-        Err(problem) => return Err(damaged(disk, &found.name, 0, problem)),
-    };
-    if header.size > found.size {
-        let problem = format!("the file is {} bytes long and was made with {}", found.size, header.size);
-        return Err(damaged(disk, &found.name, u64::from(found.size), problem));
-    }
-    let mut frames = Vec::new();
-    let mut end = HEADER_BYTES as usize;
-    let stop = loop {
-        match frame::decode(bytes.get(end..).unwrap_or_default(), found.number) {
-            Ok((header, _)) => {
-                frames.push((end, header));
-                end += header.span();
+        let mut at = HEADER_BYTES as usize;
+        let mut last_two = (at, at);
+        let stop = loop {
+            let bytes = self.piece(found, at)?;
+            let (frames, length, stop) = whole_frames(&bytes, found.number);
+            for (start, _) in &frames {
+                last_two = (last_two.1, at + start);
             }
-            Err(stop) => break stop,
+            let (from, any) = (at, !frames.is_empty());
+            at += length;
+            if !self.tell(Checked::Piece(frames, bytes, from)) {
+                return Ok(false);
+            }
+            if !any {
+                break stop;
+            }
+        };
+        let last_two = if at > HEADER_BYTES as usize { last_two.0 } else { at };
+        let followed = newest && Self::is_followed(found, at)?;
+        Ok(self.tell(Checked::End(End { at, last_two, stop, followed })))
+    }
+
+    fn tell(&self, checked: Checked) -> bool {
+        self.send.send(Ok(checked)).is_ok()
+    }
+
+    /// The header of a segment; `None` where it is the newest and was never started.
+    fn header(&self, found: &Candidate, newest: bool) -> Result<Option<segment::Header>, StoreError> {
+        let length = found.size.min(HEADER_BYTES) as usize;
+        let bytes = found.read(0, length, Vec::new())?;
+        let header = segment::Header::decode(&bytes).and_then(|header| {
+            let wrong = Malformed("the header belongs to another segment");
+            if header.number == found.number { Ok(header) } else { Err(wrong) }
+        });
+        match header {
+            Ok(header) if header.size > found.size => {
+                let problem =
+                    format!("the file is {} bytes long and was made with {}", found.size, header.size);
+                Err(damaged(self.disk, &found.name, u64::from(found.size), problem))
+            }
+            Ok(header) => Ok(Some(header)),
+            Err(_) if newest && found.size >= HEADER_BYTES && !Self::is_followed(found, 0)? => Ok(None),
+            Err(problem) => Err(damaged(self.disk, &found.name, 0, problem)),
         }
-    };
-    Ok(Checked { found, bytes, first_sequence: header.first_sequence, frames, end, stop })
+    }
+
+    /// Whether a whole frame of the segment follows anywhere.
+    fn is_followed(found: &Candidate, at: usize) -> Result<bool, StoreError> {
+        let bytes = found.read(at, (found.size as usize).saturating_sub(at), Vec::new())?;
+        Ok(frame::find(&bytes, found.number).is_some())
+    }
+
+    /// The next piece of a segment, with one whole frame in it at least, if there is one.
+    fn piece(&self, found: &Candidate, at: usize) -> Result<Vec<u8>, StoreError> {
+        let left = (found.size as usize).saturating_sub(at);
+        let buffer = self.returned.try_recv().unwrap_or_default();
+        let bytes = found.read(at, left.min(PIECE_BYTES), buffer)?;
+        match frame::Header::decode(&bytes, found.number) {
+            Ok(header) if header.span() > bytes.len() => found.read(at, left.min(header.span()), bytes),
+            _ => Ok(bytes),
+        }
+    }
+}
+
+/// The whole frames at the front of some bytes, how far they go, and why they end.
+fn whole_frames(bytes: &[u8], segment: u32) -> (Vec<(usize, frame::Header)>, usize, Malformed) {
+    let mut frames = Vec::new();
+    let mut at = 0;
+    loop {
+        match frame::decode(bytes.get(at..).unwrap_or_default(), segment) {
+            Ok((header, _)) => {
+                frames.push((at, header));
+                at += header.span();
+            }
+            Err(stop) => return (frames, at, stop),
+        }
+    }
 }

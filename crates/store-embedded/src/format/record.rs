@@ -66,6 +66,8 @@ pub(crate) struct MessageRecord<'a> {
     pub(crate) created_at: Timestamp,
     /// What body and headers weigh.
     pub(crate) load: u32,
+    /// Whether it was written before: if not, nothing is known of it yet.
+    pub(crate) again: bool,
     pub(crate) progress: Progress,
     /// The dedup key that it holds.
     pub(crate) hold: Option<(u128, Until)>,
@@ -216,6 +218,7 @@ pub(crate) struct MessageParts<'a> {
     pub(crate) queue: u32,
     pub(crate) created_at: Timestamp,
     pub(crate) load: u32,
+    pub(crate) again: bool,
     pub(crate) progress: &'a Progress,
     pub(crate) hold: Option<(u128, Until)>,
 }
@@ -231,6 +234,7 @@ pub(crate) fn put_message(
         out.put_u32(parts.queue);
         out.put_time(parts.created_at);
         out.put_u32(parts.load);
+        out.put_u8(u8::from(parts.again));
         message::put_progress(out, parts.progress);
         out.put_option(parts.hold, |out, (digest, until)| {
             out.put(&digest.to_be_bytes());
@@ -489,12 +493,12 @@ fn take_store(from: &mut Take<'_>) -> Result<StoreRecord, Malformed> {
 
 fn take_message(mut from: Take<'_>) -> Result<MessageRecord<'_>, Malformed> {
     let id = MessageId::from_bytes(from.u128()?.to_be_bytes());
-    let (queue, created_at, load) = (from.u32()?, from.time()?, from.u32()?);
+    let (queue, created_at, load, again) = (from.u32()?, from.time()?, from.u32()?, from.bool()?);
     let progress = message::take_progress(&mut from)?;
     let hold = from.option(|from| Ok((from.u128()?, message::take_until(from)?)))?;
     let spec = from.long()?;
     let history = Some(from.0).filter(|history| !history.is_empty());
-    Ok(MessageRecord { id, queue, created_at, load, progress, hold, spec, history })
+    Ok(MessageRecord { id, queue, created_at, load, again, progress, hold, spec, history })
 }
 
 impl MessageRecord<'_> {

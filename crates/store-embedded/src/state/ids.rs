@@ -57,39 +57,40 @@ impl Ids {
         chunk.slots.get(at).copied()
     }
 
-    /// Puts a message in; there is none with that id.
-    pub(crate) fn insert(&mut self, id: u128, slot: u32) {
-        self.count += 1;
+    /// Puts a message in, unless there is one with that id; says whether it did.
+    pub(crate) fn insert(&mut self, id: u128, slot: u32) -> bool {
         let at = self.chunk_of(id);
         let last = at + 1 >= self.chunks.len();
         let Some(chunk) = self.chunks.get_mut(at) else {
             self.push_chunk(id, slot);
-            return;
+            return true;
         };
-        if chunk.ids.len() == CHUNK {
-            if last && chunk.ids.last().is_some_and(|largest| *largest < id) {
-                self.push_chunk(id, slot);
-                return;
-            }
-            self.split(at);
-            self.count -= 1;
-            self.insert(id, slot);
-            return;
+        let largest = chunk.ids.last().is_none_or(|largest| *largest < id);
+        let place = if largest { chunk.ids.len() } else { chunk.ids.partition_point(|other| *other < id) };
+        if chunk.ids.get(place) == Some(&id) {
+            return false;
         }
-        let place = match chunk.ids.last() {
-            Some(largest) if *largest < id => chunk.ids.len(),
-            _ => chunk.ids.partition_point(|other| *other < id),
-        };
+        if chunk.ids.len() == CHUNK && largest && last {
+            self.push_chunk(id, slot);
+            return true;
+        }
+        if chunk.ids.len() == CHUNK {
+            self.split(at);
+            return self.insert(id, slot);
+        }
         chunk.ids.insert(place, id);
         chunk.slots.insert(place, slot);
+        self.count += 1;
         if place == 0
             && let Some(bound) = self.bounds.get_mut(at)
         {
             *bound = id.min(*bound);
         }
+        true
     }
 
     fn push_chunk(&mut self, id: u128, slot: u32) {
+        self.count += 1;
         let mut chunk = Chunk { ids: Vec::with_capacity(CHUNK), slots: Vec::with_capacity(CHUNK) };
         chunk.ids.push(id);
         chunk.slots.push(slot);
@@ -161,9 +162,10 @@ mod tests {
                 if dice.between(0, 3) == 0 {
                     let id = u128::from(dice.between(0, 3_000));
                     assert_eq!(ids.remove(id), map.remove(&id));
-                } else if ids.get(id).is_none() {
-                    ids.insert(id, n);
-                    map.insert(id, n);
+                } else {
+                    let new = ids.insert(id, n);
+                    assert_eq!(new, !map.contains_key(&id));
+                    map.entry(id).or_insert(n);
                 }
                 assert_eq!(ids.get(id), map.get(&id).copied());
             }
