@@ -50,7 +50,7 @@ impl Scale {
             rounds: 3,
             sustained: Duration::from_secs(10),
             short: Duration::from_secs(5),
-            patience: Duration::from_secs(180),
+            patience: Duration::from_mins(3),
             slice: Duration::from_millis(500),
             segment_bytes: 64 << 20,
             backlog: 200_000,
