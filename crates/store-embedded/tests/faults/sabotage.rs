@@ -263,7 +263,6 @@ fn a_rename_that_is_forgotten_is_found_by_kills() {
 
 /// The layout of a frame, as far as forging one needs it.
 mod forged {
-    pub(super) const SEGMENT_HEADER: usize = 64;
     pub(super) const FRAME_HEADER: usize = 40;
     pub(super) const MAGIC: [u8; 4] = 0x3152_4452_u32.to_le_bytes();
     pub(super) const LENGTH_AT: usize = 4;
@@ -273,8 +272,8 @@ mod forged {
 /// Makes every checksum right that is not, as if nobody looked at it: a torn frame is as good as a whole one, and a
 /// flipped bit is what was meant.
 fn forge(bytes: &mut [u8]) {
-    use forged::{CHECKSUM_AT, FRAME_HEADER, LENGTH_AT, MAGIC, SEGMENT_HEADER};
-    let mut at = SEGMENT_HEADER;
+    use forged::{CHECKSUM_AT, FRAME_HEADER, LENGTH_AT, MAGIC};
+    let mut at = 0;
     while let Some(frame) = bytes.get_mut(at..).filter(|frame| frame.starts_with(&MAGIC)) {
         let field = |at: usize| frame.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
         let Some(length) = field(LENGTH_AT).map(u32::from_le_bytes) else { break };
@@ -287,14 +286,14 @@ fn forge(bytes: &mut [u8]) {
     }
 }
 
-/// Reads whole files with every checksum made right.
+/// Reads frames with every checksum made right.
 #[derive(Debug, Default)]
 struct ChecksumIsNotLookedAt;
 
 impl Sabotage for ChecksumIsNotLookedAt {
     fn read_at(&self, file: &Arc<dyn File>, into: &mut [u8], offset: u64) -> io::Result<()> {
         file.read_at(into, offset)?;
-        if offset == 0 && into.starts_with(b"REDRIVE\n") {
+        if into.starts_with(&forged::MAGIC) {
             forge(into);
         }
         Ok(())
