@@ -12,6 +12,7 @@
 mod clock;
 mod command;
 mod compare;
+mod forgery;
 mod logs;
 mod oracle;
 mod rounds;

@@ -9,13 +9,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use redrive_store_embedded::disk::{Disk, File, Lies, SECTOR_BYTES, SimulatedDisk};
 
-use crate::{BOTH, ERRORS, FLIPS, KILLS, POWER_CUTS};
+use crate::{BOTH, ERRORS, KILLS, POWER_CUTS};
 
 /// Histories that are tried before a sabotage counts as not found.
-const HISTORIES_MAX: u64 = 400;
+pub(crate) const HISTORIES_MAX: u64 = 400;
 
 /// What a sabotage does otherwise. A hook that is not written passes the call on.
-trait Sabotage: std::fmt::Debug + Send + Sync {
+pub(crate) trait Sabotage: std::fmt::Debug + Send + Sync {
     fn write_at(&self, file: &Arc<dyn File>, bytes: &[u8], offset: u64) -> io::Result<()> {
         file.write_at(bytes, offset)
     }
@@ -103,7 +103,7 @@ impl File for SabotagedFile {
     }
 }
 
-fn with<S: Sabotage + Default + 'static>(disk: SimulatedDisk) -> Arc<dyn Disk> {
+pub(crate) fn with<S: Sabotage + Default + 'static>(disk: SimulatedDisk) -> Arc<dyn Disk> {
     Arc::new(SabotagedDisk { disk, sabotage: Arc::new(S::default()) })
 }
 
@@ -259,53 +259,4 @@ impl Sabotage for RenameIsForgotten {
 #[test]
 fn a_rename_that_is_forgotten_is_found_by_kills() {
     KILLS.finds(with::<RenameIsForgotten>, HISTORIES_MAX);
-}
-
-/// The layout of a frame, as far as forging one needs it.
-mod forged {
-    pub(super) const FRAME_HEADER: usize = 40;
-    pub(super) const MAGIC: [u8; 4] = 0x3152_4452_u32.to_le_bytes();
-    pub(super) const LENGTH_AT: usize = 4;
-    pub(super) const CHECKSUM_AT: usize = 8;
-}
-
-/// Makes every checksum right that is not, as if nobody looked at it: a torn frame is as good as a whole one, and a
-/// flipped bit is what was meant.
-fn forge(bytes: &mut [u8]) {
-    use forged::{CHECKSUM_AT, FRAME_HEADER, LENGTH_AT, MAGIC};
-    let mut at = 0;
-    while let Some(frame) = bytes.get_mut(at..).filter(|frame| frame.starts_with(&MAGIC)) {
-        let field = |at: usize| frame.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
-        let Some(length) = field(LENGTH_AT).map(u32::from_le_bytes) else { break };
-        let whole = FRAME_HEADER + length as usize;
-        let Some(frame) = frame.get_mut(..whole) else { break };
-        let (before, rest) = frame.split_at(CHECKSUM_AT);
-        let sum = crc32c::crc32c_append(crc32c::crc32c(before), &rest[4..]);
-        frame[CHECKSUM_AT..CHECKSUM_AT + 4].copy_from_slice(&sum.to_le_bytes());
-        at += whole.next_multiple_of(8);
-    }
-}
-
-/// Reads frames with every checksum made right.
-#[derive(Debug, Default)]
-struct ChecksumIsNotLookedAt;
-
-impl Sabotage for ChecksumIsNotLookedAt {
-    fn read_at(&self, file: &Arc<dyn File>, into: &mut [u8], offset: u64) -> io::Result<()> {
-        file.read_at(into, offset)?;
-        if into.starts_with(&forged::MAGIC) {
-            forge(into);
-        }
-        Ok(())
-    }
-}
-
-#[test]
-fn a_checksum_that_is_not_looked_at_is_found_by_flips() {
-    FLIPS.finds_that(with::<ChecksumIsNotLookedAt>, HISTORIES_MAX, "and not seen");
-}
-
-#[test]
-fn a_torn_frame_that_is_accepted_is_found_by_power_cuts() {
-    POWER_CUTS.finds(with::<ChecksumIsNotLookedAt>, HISTORIES_MAX);
 }
