@@ -180,6 +180,8 @@ impl Journal {
         };
         let spare = self.spares.swap_remove(at);
         self.start(spare)?;
+        // What was taken from the reserve is put back, as long as the disk has room.
+        self.has_spares(Purpose::Grow.reserve())?;
         Ok(true)
     }
 

@@ -332,3 +332,17 @@ fn what_version_1_wrote_means_what_it_meant() {
     let acked = block_on(store.ack(NOW, Batch::one(AckItem { claim: claim(held) }).unwrap())).unwrap();
     assert!(acked[0].is_applied(), "a consumer of version 1 can ack after the upgrade");
 }
+
+#[test]
+fn what_a_later_version_wrote_is_refused_by_name() {
+    let dir = copy_of_fixture();
+    let segment = dir.path().join("0000000016.segment");
+    let mut bytes = fs::read(&segment).unwrap();
+    bytes[8] = 2;
+    let sum = crc32c::crc32c(&bytes[..60]);
+    bytes[60..64].copy_from_slice(&sum.to_le_bytes());
+    fs::write(&segment, &bytes).unwrap();
+    let refused = EmbeddedStore::open(dir.path(), options()).unwrap_err().to_string();
+    assert!(refused.contains("0000000016.segment") && refused.contains("another version"), "{refused}");
+    assert_eq!(fs::read(&segment).unwrap(), bytes, "and left as it is");
+}

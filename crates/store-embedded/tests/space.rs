@@ -1,0 +1,73 @@
+//! The journal stays short: below three times what is needed of it, and a few segments.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
+use std::sync::Arc;
+
+use futures::executor::block_on;
+use redrive_core::dice::Dice;
+use redrive_core::lease::ConsumerName;
+use redrive_core::lifecycle::{Draft, When};
+use redrive_core::message::{
+    Body, ContentType, FairnessKey, Headers, MessageId, MessageType, Priority, Source, Spec,
+};
+use redrive_core::queue::{QueueConfig, QueueName};
+use redrive_core::receipt::Claim;
+use redrive_core::time::Timestamp;
+use redrive_store::{AckItem, Batch, CreateQueue, EnqueueItem, LeaseRequest, Limit, Now, Store};
+use redrive_store_embedded::disk::SimulatedDisk;
+use redrive_store_embedded::{EmbeddedStore, MachineClock, Options};
+
+const SEGMENT_BYTES: u32 = 64 * 1024;
+
+fn draft(n: u64, visible: When) -> Draft {
+    Draft {
+        spec: Spec {
+            id: MessageId::new(Timestamp::from_millis(n), u128::from(n)),
+            body: Body::new(vec![1; 300]).unwrap(),
+            content_type: ContentType::default(),
+            headers: Headers::default(),
+            kind: MessageType::default(),
+            source: Source::default(),
+            fairness_key: FairnessKey::default(),
+            dedup: None,
+            lease_timeout: None,
+            max_attempts: None,
+        },
+        priority: Priority::default(),
+        visible,
+        expires: None,
+    }
+}
+
+#[test]
+fn the_journal_is_never_much_longer_than_three_times_what_is_needed() {
+    let queue = QueueName::new("work").unwrap();
+    let options = Options { segment_bytes: SEGMENT_BYTES, ..Options::default() };
+    let disk = Arc::new(SimulatedDisk::new(1));
+    let (store, _) = EmbeddedStore::stepped(disk, Arc::new(MachineClock), options).unwrap();
+    let request = CreateQueue { name: queue.clone(), config: QueueConfig::default() };
+    block_on(store.create_queue(Now::Store, request)).unwrap();
+    let mut dice = Dice::seeded(1);
+    let mut longest = 0.0f64;
+    for n in 0..6_000 {
+        // One in ten stays for ever, scattered over everything that goes.
+        let visible = if dice.between(0, 9) == 0 { When::At(Timestamp::MAX) } else { When::Now };
+        let batch = Batch::one(EnqueueItem { queue: queue.clone(), draft: draft(n, visible) }).unwrap();
+        block_on(store.enqueue(Now::Store, batch)).unwrap();
+        let request = LeaseRequest::new(queue.clone(), Limit::ONE, ConsumerName::default(), n);
+        for message in block_on(store.lease(Now::Store, request)).unwrap().messages {
+            let ack = Batch::one(AckItem { claim: Claim::on(&message).unwrap() }).unwrap();
+            block_on(store.ack(Now::Store, ack)).unwrap();
+        }
+        let usage = block_on(store.usage()).unwrap();
+        let bound = 3 * usage.live_bytes + 4 * u64::from(SEGMENT_BYTES);
+        assert!(usage.total_bytes <= bound, "after {n}: {usage:?}");
+        #[expect(clippy::cast_precision_loss, reason = "a ratio for a person")]
+        let ratio = usage.total_bytes as f64 / (usage.live_bytes + u64::from(SEGMENT_BYTES)) as f64;
+        longest = longest.max(ratio);
+    }
+    let usage = block_on(store.usage()).unwrap();
+    println!("{longest:.2} times what is needed and a segment, at most; {usage:?}");
+    assert!(usage.cleaned_segments > 20 && usage.cleaned_bytes > 0, "{usage:?}");
+}
