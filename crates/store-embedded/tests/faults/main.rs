@@ -9,10 +9,12 @@
 //! `REDRIVE_SEED=0x... cargo test -p redrive-store-embedded --test faults` replays one history, and `REDRIVE_TIMES=20`
 //! tries twenty times as many as usual.
 
+mod bits;
 mod clock;
 mod command;
 mod compare;
 mod forgery;
+mod layout;
 mod logs;
 mod oracle;
 mod rounds;
@@ -34,7 +36,7 @@ pub(crate) const FULL_DISKS: Kind = Kind { name: "full disks", number: 6, histor
 
 #[test]
 fn a_power_cut_at_any_call_loses_nothing_that_was_answered() {
-    let tally = POWER_CUTS.hold(2_000);
+    let tally = POWER_CUTS.hold(1_800);
     if seeds::asked().is_none() {
         assert!(tally.unknown > 500, "the power is cut in the middle of something: {tally:?}");
         assert!(tally.cleaned > 100, "the cleaner is at work: {tally:?}");
@@ -48,18 +50,18 @@ fn a_kill_at_any_call_loses_nothing_that_was_answered() {
 
 #[test]
 fn what_a_killed_process_left_in_the_cache_is_not_built_upon_unsynced() {
-    BOTH.hold(1_000);
+    BOTH.hold(900);
 }
 
 #[test]
 fn an_error_at_any_call_leads_to_no_false_answer() {
-    let tally = ERRORS.hold(1_500);
+    let tally = ERRORS.hold(1_300);
     assert!(seeds::asked().is_some() || tally.unknown > 500, "calls fail: {tally:?}");
 }
 
 #[test]
 fn a_flipped_bit_is_refused_with_its_place_or_changes_nothing() {
-    let tally = FLIPS.hold(500);
+    let tally = FLIPS.hold(550);
     assert!(seeds::asked().is_some() || tally.refused > 500, "bits that matter are flipped: {tally:?}");
 }
 

@@ -113,7 +113,7 @@ fn a_disk_that_never_syncs_is_found_by_power_cuts_and_not_by_kills() {
         disk.set_lies(Lies { ignore_sync: true, ..Lies::default() });
         Arc::new(disk)
     }
-    POWER_CUTS.finds_that(dress, HISTORIES_MAX, "which messages there are differs");
+    POWER_CUTS.finds_that(dress, HISTORIES_MAX, "differs");
     BOTH.finds(dress, HISTORIES_MAX);
     KILLS.overlooks(dress, 50);
 }

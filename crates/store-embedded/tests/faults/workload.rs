@@ -40,6 +40,8 @@ pub(crate) struct Workload {
     body_max: u64,
     /// How often, of a hundred, a producer is next.
     producing: u64,
+    /// How often, of a hundred, a queue is purged: what is there is soon gone, and the cleaner has work.
+    purging: u64,
 }
 
 pub(crate) fn queue(number: u64) -> QueueName {
@@ -52,7 +54,9 @@ fn limit(items: u64) -> Limit {
 
 impl Workload {
     pub(crate) fn new(mut dice: Dice) -> Self {
-        let body_max = [40, 600, 3_000][usize::try_from(dice.between(0, 2)).expect("small")];
+        let purging = [0, 10][usize::try_from(dice.between(0, 1)).expect("small")];
+        let bodies = if purging > 0 { [600, 3_000, 3_000] } else { [40, 600, 3_000] };
+        let body_max = bodies[usize::try_from(dice.between(0, 2)).expect("small")];
         let producing = dice.between(15, 45);
         Self {
             dice,
@@ -62,6 +66,7 @@ impl Workload {
             consumers: 0,
             body_max,
             producing,
+            purging,
         }
     }
 
@@ -112,6 +117,9 @@ impl Workload {
     pub(crate) fn next(&mut self, now: Timestamp) -> Command {
         if self.chance(self.producing) {
             return self.enqueue(now);
+        }
+        if self.chance(self.purging) {
+            return Command::Discard(Selection::new(self.queue(), Filter::default()), true);
         }
         match self.dice.between(0, 99) {
             0..=26 => self.lease(),
