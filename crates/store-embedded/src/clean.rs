@@ -4,12 +4,12 @@
 //! most as much of it as of its own, or 64 KiB, and the less the closer the journal is to twice. So no command waits for
 //! more than that, and the journal stays below three times what is needed, and a few segments.
 
-use redrive_core::message::History;
+use hashbrown::HashMap;
 use redrive_core::time::Timestamp;
 
 use crate::core::Core;
 use crate::fault::Fault;
-use crate::format::message::{put_history, put_spec};
+use crate::format::message::{Link, put_history, without_dedup};
 use crate::format::record::{self, HoldKey, Located, MessageParts, MessageRecord, Record, Records};
 use crate::format::{Malformed, Place, bytes::size, config, frame};
 use crate::journal::{Admission, Purpose};
@@ -39,34 +39,45 @@ struct Victim {
     number: u32,
     /// Where the next frame begins.
     at: u32,
-    /// The records that are left of the frame before it, and where they begin.
-    left: Vec<u8>,
-    left_at: u32,
+    /// The records of the frame before it, where they begin, and how far they are clean.
+    records: Vec<u8>,
+    records_at: u32,
+    clean: usize,
+    /// What happened to messages whose bases are among them, by base, with the newest link there was.
+    histories: HashMap<Place, (Newest, Vec<Link>)>,
 }
+
+/// The newest link of a history.
+type Newest = Option<(Place, u32)>;
 
 impl Core {
     /// Cleans as much as the frame that is being made may carry.
     pub(crate) fn clean(&mut self) -> Result<(), Fault> {
-        let mut budget = self.cleaning_budget();
-        let mut reading = budget.saturating_mul(READ_FACTOR);
-        while budget > 0 && reading > 0 && self.find_victim() {
-            let before = self.journal.frame.len();
-            let read = self.clean_some(budget)?;
-            let written = (self.journal.frame.len() - before) as u64;
-            self.cleaner.cleaned_bytes += written;
-            budget = budget.saturating_sub(written);
-            reading = reading.saturating_sub(read);
-            if written == 0 && read == 0 {
-                break;
+        let allowance = self.journal.frame.len().max(ALLOWANCE_BYTES_MIN) as u64;
+        let (mut written, mut read) = (0, 0);
+        loop {
+            // Asked again each time: a segment that goes may be enough, and one that goes alone is used again.
+            let budget = self.cleaning_budget(allowance);
+            if written >= budget || read >= budget.saturating_mul(READ_FACTOR) || !self.find_victim() {
+                return Ok(());
             }
+            let before = self.journal.frame.len();
+            let more = self.clean_some(budget - written)?;
+            let wrote = (self.journal.frame.len() - before) as u64;
+            self.cleaner.cleaned_bytes += wrote;
+            if wrote == 0 && more == 0 {
+                return Ok(());
+            }
+            written += wrote;
+            read += more;
         }
-        Ok(())
     }
 
-    /// How much this frame may carry: nothing up to twice what is needed, all that is allowed from three times on.
-    fn cleaning_budget(&self) -> u64 {
-        let allowance = self.journal.frame.len().max(ALLOWANCE_BYTES_MIN) as u64;
-        let (total, live) = (self.journal.total_bytes(), self.journal.live_bytes);
+    /// How much a frame may carry: nothing up to twice what is needed, all that is allowed from three times on.
+    fn cleaning_budget(&self, allowance: u64) -> u64 {
+        let gone = self.journal.segments.iter().take(self.cleaner.clean);
+        let gone: u64 = gone.map(|segment| u64::from(segment.used)).sum();
+        let (total, live) = (self.journal.total_bytes().saturating_sub(gone), self.journal.live_bytes);
         let excess = total.saturating_sub(live.saturating_mul(2));
         // Where the disk is full and less than a segment can be won, moving the rest about only takes what is kept for
         // changes.
@@ -94,7 +105,14 @@ impl Core {
         }
         let number = self.journal.segments[at].number;
         let start = crate::format::segment::HEADER_BYTES;
-        self.cleaner.victim = Some(Victim { number, at: start, left: Vec::new(), left_at: start });
+        self.cleaner.victim = Some(Victim {
+            number,
+            at: start,
+            records: Vec::new(),
+            records_at: start,
+            clean: 0,
+            histories: HashMap::new(),
+        });
         true
     }
 
@@ -108,7 +126,7 @@ impl Core {
             return Ok(1);
         }
         let mut read = 1;
-        if victim.left.is_empty() {
+        if victim.clean == victim.records.len() {
             if victim.at >= segment.used {
                 return Err(Fault::new(
                     "cleaning",
@@ -117,41 +135,41 @@ impl Core {
             }
             read = self.read_victim(&mut victim)?;
         }
-        let body = std::mem::take(&mut victim.left);
-        let mut kept = 0;
-        let mut written = 0;
-        for located in Records::new(&body, 0) {
-            let located = located.map_err(|problem| Fault::new("cleaning", problem))?;
-            let end = located.at + located.length as usize;
-            if located.is_base() {
-                let whole = &body[located.at..end];
-                let place = Place::new(victim.number, victim.left_at + size(located.at));
-                if written >= budget {
-                    break;
-                }
-                let broken = |problem: Malformed| Fault::new("cleaning", format!("{place}: {problem}"));
-                if !self.has_room(whole.len()) && self.is_needed(place, located).map_err(broken)? {
-                    self.cleaner.stalled = whole.len();
-                    break;
-                }
-                let before = self.journal.frame.len();
-                self.rewrite(place, located, whole).map_err(broken)?;
-                written += (self.journal.frame.len() - before) as u64;
-            }
-            kept = end;
-        }
-        let stalled = kept == 0 && !body.is_empty();
-        victim.left_at += size(kept);
-        victim.left = body[kept..].to_vec();
+        let done = self.clean_records(&mut victim, budget)?;
         self.cleaner.victim = Some(victim);
-        Ok(if stalled { 0 } else { read })
+        Ok(if done { read } else { 0 })
+    }
+
+    /// Writes the bases of a frame again that are still needed, as far as the budget goes. Says whether it came any
+    /// further.
+    fn clean_records(&mut self, victim: &mut Victim, budget: u64) -> Result<bool, Fault> {
+        let (start, before) = (victim.clean, self.journal.frame.len());
+        for located in Records::new(&victim.records[start..], start) {
+            let located = located.map_err(|problem| Fault::new("cleaning", problem))?;
+            let place = Place::new(victim.number, victim.records_at + size(located.at));
+            let broken = |problem: Malformed| Fault::new("cleaning", format!("{place}: {problem}"));
+            if located.is_base() {
+                if (self.journal.frame.len() - before) as u64 >= budget {
+                    break;
+                }
+                let length = located.length as usize;
+                if !self.has_room(length) && self.is_needed(place, located).map_err(broken)? {
+                    self.cleaner.stalled = length;
+                    break;
+                }
+                let history = victim.histories.remove(&place);
+                self.rewrite(place, located, history).map_err(broken)?;
+            }
+            victim.clean = located.at + located.length as usize;
+        }
+        Ok(victim.clean > start || victim.records.is_empty())
     }
 
     /// Goes on where the last frame had no room for the next base, in a segment that has it: before any command can
     /// take it.
     pub(crate) fn clean_on(&mut self) -> Result<(), Fault> {
         let stalled = std::mem::take(&mut self.cleaner.stalled);
-        let budget = self.cleaning_budget();
+        let budget = self.cleaning_budget(ALLOWANCE_BYTES_MIN as u64);
         if stalled == 0 || budget == 0 || self.journal.has_records() {
             return Ok(());
         }
@@ -175,16 +193,48 @@ impl Core {
         let header = frame::Header::decode(&head, victim.number).map_err(broken)?;
         let whole = self.journal.read(place, size(header.span()))?;
         let (_, records) = frame::decode(&whole, victim.number).map_err(broken)?;
-        victim.left = records.to_vec();
-        victim.left_at = victim.at + size(frame::HEADER_BYTES);
+        victim.histories =
+            self.histories_of(records, victim.number, victim.at + size(frame::HEADER_BYTES))?;
+        victim.records = records.to_vec();
+        victim.records_at = victim.at + size(frame::HEADER_BYTES);
+        victim.clean = 0;
         victim.at += size(header.span());
         Ok(whole.len() as u64)
     }
 
+    /// What happened to the messages among some records since their bases were written, read all at once.
+    fn histories_of(
+        &self,
+        records: &[u8],
+        number: u32,
+        at: u32,
+    ) -> Result<HashMap<Place, (Newest, Vec<Link>)>, Fault> {
+        let mut newest = Vec::new();
+        for located in Records::new(records, 0) {
+            let base = located.and_then(|located| Ok((located.at, located.message()?)));
+            let (start, base) = base.map_err(|problem| Fault::new("cleaning", problem))?;
+            let place = Place::new(number, at + size(start));
+            let slot = base.and_then(|base| self.message_at(place, &base));
+            if let Some(link) = slot.and_then(|slot| self.messages.extra(slot)).and_then(|extra| extra.link) {
+                newest.push((place, Some(link)));
+            }
+        }
+        let links = self.journal.links(newest.iter().map(|(_, link)| *link).collect())?;
+        Ok(newest.into_iter().zip(links).map(|((place, link), links)| (place, (link, links))).collect())
+    }
+
     /// Writes a base again, if it is still the base of anything.
-    fn rewrite(&mut self, place: Place, located: Located<'_>, whole: &[u8]) -> Result<(), Malformed> {
+    fn rewrite(
+        &mut self,
+        place: Place,
+        located: Located<'_>,
+        history: Option<(Newest, Vec<Link>)>,
+    ) -> Result<(), Malformed> {
         match located.read(false)? {
-            Record::Message(base) => self.rewrite_message(place, &base, whole)?,
+            Record::Message(base) => match self.message_at(place, &base) {
+                Some(slot) => self.rebase_from(slot, &base, history)?,
+                None => self.outlive(place, &base),
+            },
             Record::Hold(key, message, _) => {
                 let held = self.queues.get(&key.queue).and_then(|queue| queue.holds.get(key.digest)).copied();
                 if let Some(hold) = held.filter(|hold| hold.at == place) {
@@ -245,19 +295,6 @@ impl Core {
         slot.or_else(|| self.moved.get(&place).copied())
     }
 
-    fn rewrite_message(
-        &mut self,
-        place: Place,
-        base: &MessageRecord<'_>,
-        whole: &[u8],
-    ) -> Result<(), Malformed> {
-        if let Some(slot) = self.message_at(place, base) {
-            return self.rebase_from(slot, whole);
-        }
-        self.outlive(place, base);
-        Ok(())
-    }
-
     /// Writes a dedup key by itself whose message is gone, or elsewhere.
     fn outlive(&mut self, place: Place, base: &MessageRecord<'_>) {
         let Some((digest, _)) = base.hold else { return };
@@ -280,21 +317,27 @@ impl Core {
         let entry = self.messages.at(slot);
         let read = self.journal.read(entry.at, entry.length);
         let written = read.and_then(|whole| {
-            self.rebase_from(slot, &whole).map_err(|problem| Fault::new("writing a message again", problem))
+            let base = read_base(&whole);
+            base.and_then(|base| self.rebase_from(slot, &base, None))
+                .map_err(|problem| Fault::new("writing a message again", problem))
         });
         if let Err(fault) = written {
             self.fault.get_or_insert(fault);
         }
     }
 
-    fn rebase_from(&mut self, slot: u32, whole: &[u8]) -> Result<(), Malformed> {
-        let base = read_base(whole)?;
+    fn rebase_from(
+        &mut self,
+        slot: u32,
+        base: &MessageRecord<'_>,
+        history: Option<(Newest, Vec<Link>)>,
+    ) -> Result<(), Malformed> {
         let entry = self.messages.at(slot);
         let (old, old_length, number, load) = (entry.at, entry.length, entry.queue, entry.load);
         let extra = self.messages.extra(slot).cloned().unwrap_or_default();
         let progress = self.messages.progress(slot);
         if number != base.queue {
-            self.outlive(old, &base);
+            self.outlive(old, base);
         }
         let holds = &self.queue(number).holds;
         let hold = base.hold.filter(|_| number == base.queue).and_then(|(digest, _)| {
@@ -309,38 +352,48 @@ impl Core {
             progress: &progress,
             hold,
         };
-        let put = if extra.link.is_some() || extra.moved {
-            let Ok(Some(message)) = self.journal.load(vec![self.shot(slot)]).map(|mut all| all.pop()) else {
-                return Err(Malformed("its history cannot be read"));
-            };
-            let (spec, history, origin) = (&message.spec, &message.history, message.origin_queue.as_ref());
-            let past = *history != History::default() || origin.is_some();
-            self.messages.extra_mut(slot).past = past;
-            record::put_message(
-                &mut self.journal.frame,
-                &parts,
-                |out| put_spec(out, spec),
-                |out| {
-                    if past {
-                        put_history(out, history, origin);
-                    }
-                },
-            )
-        } else {
-            let history = base.history.unwrap_or_default();
-            record::put_message(
-                &mut self.journal.frame,
-                &parts,
-                |out| out.extend_from_slice(base.spec),
-                |out| out.extend_from_slice(history),
-            )
+        let past = match extra.link {
+            None => base.history.map(<[u8]>::to_vec),
+            newest => Some(self.whole_history(base, newest, history)?),
         };
+        let spec = if extra.moved { without_dedup(base.spec)? } else { None };
+        let put = record::put_message(
+            &mut self.journal.frame,
+            &parts,
+            |out| out.extend_from_slice(spec.as_deref().unwrap_or(base.spec)),
+            |out| out.extend_from_slice(past.as_deref().unwrap_or_default()),
+        );
+        if past.is_some() {
+            self.messages.extra_mut(slot).past = true;
+        }
         let (at, length) = self.journal.placed(put);
         self.moved_base(slot, (old, old_length + extra.link_bytes), (at, length));
         if let Some((digest, _)) = hold {
             self.move_hold(HoldKey { queue: number, digest }, old, at);
         }
         Ok(())
+    }
+
+    /// All that happened to a message, as it is written: what its base says, and the links since. They may have been read
+    /// before, if no newer one has come.
+    fn whole_history(
+        &self,
+        base: &MessageRecord<'_>,
+        newest: Newest,
+        read: Option<(Newest, Vec<Link>)>,
+    ) -> Result<Vec<u8>, Malformed> {
+        let links = match read {
+            Some((link, links)) if link == newest => links,
+            _ => {
+                let links = self.journal.links(vec![newest]);
+                links.map_err(|_| Malformed("its history cannot be read"))?.pop().unwrap_or_default()
+            }
+        };
+        let (mut history, mut origin) = base.read_history()?;
+        links.into_iter().rev().for_each(|link| link.add_to(&mut history, &mut origin));
+        let mut bytes = Vec::new();
+        put_history(&mut bytes, &history, origin.as_ref());
+        Ok(bytes)
     }
 
     /// A message has another base, which holds all there is to say.
@@ -396,7 +449,7 @@ impl Core {
     /// Cleans by itself where the disk is full: nobody else may be able to write. Answers whether there is a frame to
     /// write.
     pub(crate) fn clean_when_full(&mut self) -> Result<bool, Fault> {
-        if !self.journal.is_full() || self.cleaning_budget() == 0 {
+        if !self.journal.is_full() || self.cleaning_budget(ALLOWANCE_BYTES_MIN as u64) == 0 {
             return Ok(false);
         }
         self.journal.admit(ALLOWANCE_BYTES_MIN, Purpose::Clean)?;

@@ -16,10 +16,12 @@ use crate::fault::Fault;
 
 /// Most commands that wait for the engine; who comes then waits until there is room.
 const INBOX_MAX: usize = 4_096;
-/// How long the writer waits for those it has just answered to ask for more, at most.
-const GATHER_MAX: Duration = Duration::from_micros(200);
-/// How long it looks out for the next command before it goes to sleep: waking up takes about as long.
-const LINGER_MAX: Duration = Duration::from_micros(30);
+/// How long the writer looks out for the next command before it goes to sleep: waking up takes about as long.
+const LINGER: Duration = Duration::from_micros(30);
+/// How much longer for each of those it has just answered together: they ask again one after the other.
+const LINGER_EACH: Duration = Duration::from_micros(3);
+/// How long at most.
+const LINGER_MAX: Duration = Duration::from_micros(200);
 
 #[derive(Default)]
 struct Waiting {
@@ -187,7 +189,8 @@ impl Loop {
         if together == 0 {
             return;
         }
-        let patience = if together == 1 { LINGER_MAX } else { GATHER_MAX };
+        let each = LINGER_EACH * u32::try_from(together).unwrap_or(u32::MAX);
+        let patience = (LINGER + each).min(LINGER_MAX);
         #[expect(
             clippy::disallowed_methods,
             reason = "how long to wait for company is no business of the store's time"

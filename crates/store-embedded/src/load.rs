@@ -11,7 +11,7 @@ use redrive_core::queue::QueueName;
 
 use crate::core::Core;
 use crate::fault::Fault;
-use crate::format::message::SpecView;
+use crate::format::message::{Link, SpecView};
 use crate::format::record::{ChangeRecord, Located, MessageRecord, Record};
 use crate::format::{Malformed, Place};
 use crate::journal::Journal;
@@ -79,75 +79,102 @@ impl Core {
 impl Journal {
     /// Reads what is on the disk of messages, and puts it together with what was in memory.
     pub(crate) fn load(&self, shots: Vec<Shot>) -> Result<Vec<Message>, Fault> {
-        let mut order: Vec<usize> = (0..shots.len()).collect();
-        if !shots.is_sorted_by_key(|shot| shot.at) {
-            order.sort_unstable_by_key(|at| shots[*at].at);
-        }
-        let mut messages: Vec<Option<Message>> = Vec::new();
-        messages.resize_with(shots.len(), || None);
-        let mut shots: Vec<Option<Shot>> = shots.into_iter().map(Some).collect();
+        let bases: Vec<(Place, u32)> = shots.iter().map(|shot| (shot.at, shot.length)).collect();
+        let records = self.read_all(&bases)?;
+        let newest: Vec<Option<(Place, u32)>> = shots.iter().map(|shot| shot.link).collect();
+        let mut links = self.links(newest)?.into_iter();
         let mut content_type = ContentType::default();
+        let mut messages = Vec::with_capacity(shots.len());
+        for (shot, record) in shots.into_iter().zip(records) {
+            let links = links.next().unwrap_or_default();
+            messages.push(put_together(shot, &record, links, &mut content_type)?);
+        }
+        Ok(messages)
+    }
+
+    /// Follows the histories of several messages from their newest links, each to its end, the newest first. What was
+    /// written together lies together, so the links of one age are read together.
+    pub(crate) fn links(&self, mut next: Vec<Option<(Place, u32)>>) -> Result<Vec<Vec<Link>>, Fault> {
+        let mut links: Vec<Vec<Link>> = Vec::new();
+        links.resize_with(next.len(), Vec::new);
+        loop {
+            let some: Vec<(usize, (Place, u32))> =
+                next.iter().enumerate().filter_map(|(at, next)| next.map(|next| (at, next))).collect();
+            if some.is_empty() {
+                return Ok(links);
+            }
+            let places: Vec<(Place, u32)> = some.iter().map(|(_, place)| *place).collect();
+            for ((at, (place, _)), bytes) in some.into_iter().zip(self.read_all(&places)?) {
+                let link = read_link(&bytes)
+                    .map_err(|problem| Fault::new("reading a history", format!("{place}: {problem}")))?;
+                next[at] = link.before;
+                links[at].push(link);
+            }
+        }
+    }
+
+    /// Reads records; those that lie close are read at once.
+    fn read_all(&self, places: &[(Place, u32)]) -> Result<Vec<Bytes>, Fault> {
+        let mut order: Vec<usize> = (0..places.len()).collect();
+        if !places.is_sorted() {
+            order.sort_unstable_by_key(|at| places[*at]);
+        }
+        let mut records = vec![Bytes::new(); places.len()];
         let mut start = 0;
         while start < order.len() {
-            let end = together(&shots, &order, start);
-            let chunk = &order[start..end];
-            let (first, last) = (place(&shots, chunk[0]), place(&shots, chunk[chunk.len() - 1]));
-            let bytes = Bytes::from(self.read(first.0, last.0.offset() - first.0.offset() + last.1)?);
-            for at in chunk {
-                let shot = shots[*at].take().expect("each message is read once");
-                let from = (shot.at.offset() - first.0.offset()) as usize;
-                let record = bytes.slice(from..from + shot.length as usize);
-                messages[*at] = Some(self.put_together(shot, &record, &mut content_type)?);
+            let end = together(places, &order, start);
+            let (first, last) = (places[order[start]].0, places[order[end - 1]]);
+            let bytes = Bytes::from(self.read(first, last.0.offset() - first.offset() + last.1)?);
+            for at in &order[start..end] {
+                let (place, length) = places[*at];
+                let from = (place.offset() - first.offset()) as usize;
+                records[*at] = bytes.slice(from..from + length as usize);
             }
             start = end;
         }
-        Ok(messages.into_iter().flatten().collect())
+        Ok(records)
     }
+}
 
-    fn put_together(
-        &self,
-        shot: Shot,
-        record: &Bytes,
-        content_type: &mut ContentType,
-    ) -> Result<Message, Fault> {
-        let place = shot.at;
-        let broken = |problem: Malformed| Fault::new("reading a message", format!("{place}: {problem}"));
-        let base = read_base(record).map_err(broken)?;
-        let rest = SpecView::take(base.spec).and_then(|view| view.rest().map(|rest| (view, rest)));
-        let (view, rest) = rest.map_err(broken)?;
-        if content_type.as_str() != rest.content_type {
-            *content_type = rest.content_type.parse().map_err(|_| broken(Malformed("no content type")))?;
-        }
-        let (mut history, mut origin) = base.read_history().map_err(broken)?;
-        let mut links = Vec::new();
-        let mut next = shot.link;
-        while let Some((place, length)) = next {
-            let bytes = self.read(place, length)?;
-            let record = Located::whole(&bytes).and_then(|record| record.read(true)).map_err(broken)?;
-            let Record::Change(ChangeRecord { link: Some(link), .. }) = record else {
-                return Err(broken(Malformed("the history of a message leads elsewhere")));
-            };
-            next = link.before;
-            links.push(link);
-        }
-        links.into_iter().rev().for_each(|link| link.add_to(&mut history, &mut origin));
-        let headers =
-            Headers::new(rest.headers).map_err(|_| broken(Malformed("a header breaks its rule")))?;
-        let spec = Spec {
-            id: base.id,
-            body: Body::within(record.slice_ref(rest.body), usize::MAX).expect("there is no limit"),
-            content_type: content_type.clone(),
-            headers,
-            kind: shot.kind,
-            source: shot.source,
-            fairness_key: shot.key,
-            dedup: rest.dedup.filter(|_| !shot.moved),
-            lease_timeout: view.lease_timeout,
-            max_attempts: view.max_attempts,
-        };
-        let (queue, progress) = (shot.queue, shot.progress);
-        Ok(Message { queue, spec, created_at: base.created_at, progress, history, origin_queue: origin })
+/// What a link says.
+fn read_link(bytes: &[u8]) -> Result<Link, Malformed> {
+    match Located::whole(bytes)?.read(true)? {
+        Record::Change(ChangeRecord { link: Some(link), .. }) => Ok(link),
+        _ => Err(Malformed("the history of a message leads elsewhere")),
     }
+}
+
+fn put_together(
+    shot: Shot,
+    record: &Bytes,
+    links: Vec<Link>,
+    content_type: &mut ContentType,
+) -> Result<Message, Fault> {
+    let place = shot.at;
+    let broken = |problem: Malformed| Fault::new("reading a message", format!("{place}: {problem}"));
+    let base = read_base(record).map_err(broken)?;
+    let rest = SpecView::take(base.spec).and_then(|view| view.rest().map(|rest| (view, rest)));
+    let (view, rest) = rest.map_err(broken)?;
+    if content_type.as_str() != rest.content_type {
+        *content_type = rest.content_type.parse().map_err(|_| broken(Malformed("no content type")))?;
+    }
+    let (mut history, mut origin) = base.read_history().map_err(broken)?;
+    links.into_iter().rev().for_each(|link| link.add_to(&mut history, &mut origin));
+    let headers = Headers::new(rest.headers).map_err(|_| broken(Malformed("a header breaks its rule")))?;
+    let spec = Spec {
+        id: base.id,
+        body: Body::within(record.slice_ref(rest.body), usize::MAX).expect("there is no limit"),
+        content_type: content_type.clone(),
+        headers,
+        kind: shot.kind,
+        source: shot.source,
+        fairness_key: shot.key,
+        dedup: rest.dedup.filter(|_| !shot.moved),
+        lease_timeout: view.lease_timeout,
+        max_attempts: view.max_attempts,
+    };
+    let (queue, progress) = (shot.queue, shot.progress);
+    Ok(Message { queue, spec, created_at: base.created_at, progress, history, origin_queue: origin })
 }
 
 /// The message that a whole record is.
@@ -158,17 +185,13 @@ pub(crate) fn read_base(bytes: &[u8]) -> Result<MessageRecord<'_>, Malformed> {
     }
 }
 
-fn place(shots: &[Option<Shot>], at: usize) -> (Place, u32) {
-    shots[at].as_ref().map_or((Place::default(), 0), |shot| (shot.at, shot.length))
-}
-
-/// How far the messages from `start` on lie close enough to be read at once.
-fn together(shots: &[Option<Shot>], order: &[usize], start: usize) -> usize {
-    let (first, mut length) = place(shots, order[start]);
+/// How far the records from `start` on lie close enough to be read at once.
+fn together(places: &[(Place, u32)], order: &[usize], start: usize) -> usize {
+    let (first, length) = places[order[start]];
     let mut end = start + 1;
     let mut until = first.offset() + length;
-    while let Some((next, next_length)) = order.get(end).map(|at| place(shots, *at)) {
-        length = (next.offset() + next_length).saturating_sub(first.offset());
+    while let Some((next, next_length)) = order.get(end).map(|at| places[*at]) {
+        let length = (next.offset() + next_length).saturating_sub(first.offset());
         let apart = next.segment() != first.segment() || next.offset().saturating_sub(until) > GAP_BYTES_MAX;
         if apart || length > READ_BYTES_MAX {
             break;

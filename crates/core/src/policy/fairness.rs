@@ -1,6 +1,6 @@
 //! Fairness: deficit round robin over the keys that have work.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::hash::Hash;
 
 use crate::invalid::Invalid;
@@ -54,23 +54,23 @@ pub enum Standing {
 /// each, which is why a turn always comes out even and no deficit survives it.
 #[derive(Debug, Clone)]
 pub struct Ring<K> {
-    turns: VecDeque<K>,
-    /// What is left of a turn that has begun, by key; every key in the ring has an entry.
-    deficit: HashMap<K, Option<u32>>,
+    /// The keys in the order of their turns, with what is left of a turn that has begun.
+    turns: VecDeque<(K, Option<u32>)>,
+    /// The same keys, to know who is in the ring. A pick does not ask: with a million keys it would be a miss each.
+    members: HashSet<K>,
 }
 
 impl<K> Default for Ring<K> {
     fn default() -> Self {
-        Self { turns: VecDeque::new(), deficit: HashMap::new() }
+        Self { turns: VecDeque::new(), members: HashSet::new() }
     }
 }
 
 impl<K: Clone + Eq + Hash> Ring<K> {
     /// Puts a key that has work at the back, unless it is in the ring already.
     pub fn join(&mut self, key: &K) {
-        if !self.deficit.contains_key(key) {
-            self.deficit.insert(key.clone(), None);
-            self.turns.push_back(key.clone());
+        if self.members.insert(key.clone()) {
+            self.turns.push_back((key.clone(), None));
         }
     }
 
@@ -79,13 +79,13 @@ impl<K: Clone + Eq + Hash> Ring<K> {
     /// of keys. Nothing is charged before the message is handed out: see [`Ring::serve`].
     pub fn next(&mut self, mut standing: impl FnMut(&K) -> Standing) -> Option<(K, Weight)> {
         let mut at = 0;
-        while let Some(key) = self.turns.get(at).cloned() {
+        while let Some((key, _)) = self.turns.get(at).cloned() {
             match standing(&key) {
                 Standing::Serves(weight) => return Some((key, weight)),
                 Standing::Passes => at += 1,
                 Standing::Leaves => {
                     self.turns.remove(at);
-                    self.deficit.remove(&key);
+                    self.members.remove(&key);
                 }
             }
         }
@@ -95,23 +95,23 @@ impl<K: Clone + Eq + Hash> Ring<K> {
     /// Takes one message off the turn of a key that [`Ring::next`] named. A weight that was changed acts here at
     /// once.
     pub fn serve(&mut self, key: &K, weight: Weight) {
-        let Some(begun) = self.deficit.get(key).copied() else {
+        // Whoever is served is the first, unless a filter passed some over.
+        let Some(at) = self.turns.iter().position(|(other, _)| other == key) else {
             return;
         };
-        let left = begun.unwrap_or(weight.get()).min(weight.get()).saturating_sub(1);
-        let left = Some(left).filter(|left| *left > 0);
-        if left.is_none()
-            && let Some(at) = self.turns.iter().position(|other| other == key)
+        let Some((_, turn)) = self.turns.get_mut(at) else { return };
+        let left = turn.unwrap_or(weight.get()).min(weight.get()).saturating_sub(1);
+        *turn = Some(left).filter(|left| *left > 0);
+        if turn.is_none()
+            && let Some(served) = self.turns.remove(at)
         {
-            self.turns.remove(at);
-            self.turns.push_back(key.clone());
+            self.turns.push_back(served);
         }
-        self.deficit.insert(key.clone(), left);
     }
 
     /// The keys in the order of their turns.
     pub fn keys(&self) -> impl Iterator<Item = &K> {
-        self.turns.iter()
+        self.turns.iter().map(|(key, _)| key)
     }
 }
 

@@ -204,6 +204,21 @@ impl<'a> SpecView<'a> {
     }
 }
 
+/// What the producer wrote without its dedup key; `None` where it has none.
+pub(crate) fn without_dedup(spec: &[u8]) -> Result<Option<Vec<u8>>, Malformed> {
+    let view = SpecView::take(spec)?;
+    let Some((_, key)) = view.dedup else {
+        return Ok(None);
+    };
+    // The key is the last thing before the rest: a byte that says it is there, one for its kind, its length, itself.
+    let (before, after) = spec.split_at(spec.len() - view.rest.0.len());
+    let kept = before.len() - (1 + 1 + 2 + key.len());
+    let mut bytes = before.get(..kept).ok_or(Malformed("a dedup key is longer than what holds it"))?.to_vec();
+    bytes.put_u8(0);
+    bytes.put(after);
+    Ok(Some(bytes))
+}
+
 /// What one transition added to the history of a message. The one before it is named, so that they make a chain from
 /// the newest to the base.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
