@@ -17,9 +17,11 @@ use crate::fault::Fault;
 /// Most commands that wait for the engine; who comes then waits until there is room.
 const INBOX_MAX: usize = 4_096;
 /// How long the writer looks out for the next command before it goes to sleep: waking up takes about as long.
-const LINGER: Duration = Duration::from_micros(30);
+const LINGER: Duration = Duration::from_micros(60);
 /// How much longer for each of those it has just answered together: they ask again one after the other.
 const LINGER_EACH: Duration = Duration::from_micros(3);
+/// Fewer records than this are read before the sync, not beside it: waking another thread takes longer.
+const READ_BESIDE_MIN: usize = 100;
 /// How long at most.
 const LINGER_MAX: Duration = Duration::from_micros(200);
 
@@ -201,24 +203,25 @@ impl Loop {
         }
     }
 
-    /// One frame. Where answers have to be read, the disk syncs meanwhile.
+    /// One frame. Where much has to be read for the answers, the disk syncs meanwhile.
     fn frame(&mut self) {
         let Some(written) = self.engine.write(&mut self.commands) else { return };
         let files = written.files.len();
+        let to_load: usize = written.replies.iter().map(|reply| reply.to_load()).sum();
         match self.engine.core.options.durability {
             Durability::Sync if files == 0 => {
                 let replies = self.engine.load(written.replies);
                 self.engine.finish(replies, 0, Ok(()));
             }
-            Durability::Sync if !written.replies.iter().any(|reply| reply.is_to_load()) => {
-                // Nothing to do meanwhile: handing the sync to another thread would only cost the way there and back.
-                self.engine.finish(written.replies, files, sync(&written.files));
+            Durability::Sync if to_load < READ_BESIDE_MIN => {
+                let replies = self.engine.load(written.replies);
+                self.engine.finish(replies, files, sync(&written.files));
             }
             Durability::Sync => {
                 let lost = || Fault::new("syncing a frame", "the thread that syncs has ended");
                 let sent = self.to_sync.send(written.files).map_err(|_| lost());
                 let replies = self.engine.load(written.replies);
-                let synced = sent.and_then(|()| self.synced.recv().unwrap_or_else(|_| Err(lost())));
+                let synced = sent.and_then(|()| self.wait_for_sync().unwrap_or_else(|_| Err(lost())));
                 self.engine.finish(replies, files, synced);
             }
             Durability::Interval(_) | Durability::None => {
@@ -227,6 +230,23 @@ impl Loop {
                 self.engine.finish(replies, files, Ok(()));
             }
         }
+    }
+
+    /// Waits for the thread that syncs, awake at first: it is mostly done by now.
+    fn wait_for_sync(&self) -> Result<Result<(), Fault>, mpsc::RecvError> {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "how long to stay awake is no business of the store's time"
+        )]
+        let start = Instant::now();
+        while start.elapsed() < LINGER_MAX {
+            match self.synced.try_recv() {
+                Ok(synced) => return Ok(synced),
+                Err(mpsc::TryRecvError::Empty) => thread::yield_now(),
+                Err(mpsc::TryRecvError::Disconnected) => return Err(mpsc::RecvError),
+            }
+        }
+        self.synced.recv()
     }
 
     fn remember_unsynced(&mut self, files: Files) {

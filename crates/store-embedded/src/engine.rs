@@ -24,8 +24,8 @@ pub(crate) type Load<T> = Box<dyn FnOnce(&Core) -> Result<T, Fault> + Send>;
 pub(crate) enum Later<T> {
     /// It is there.
     Now(T),
-    /// Something has to be read first.
-    Load(Load<T>),
+    /// So many records have to be read first.
+    Load(usize, Load<T>),
 }
 
 /// What a command needs.
@@ -52,8 +52,8 @@ pub(crate) trait Command: Send {
 
 /// An answer that waits for its frame.
 pub(crate) trait Reply: Send {
-    /// Whether something has to be read.
-    fn is_to_load(&self) -> bool;
+    /// How many records have to be read.
+    fn to_load(&self) -> usize;
 
     /// Reads what the answer needs. Where that fails and something was changed, nobody will learn what: the fault is
     /// told, and stops the engine.
@@ -101,14 +101,17 @@ where
 }
 
 impl<T: Send + 'static> Reply for Answer<T> {
-    fn is_to_load(&self) -> bool {
-        matches!(self.outcome, Ok(Later::Load(_)))
+    fn to_load(&self) -> usize {
+        match self.outcome {
+            Ok(Later::Load(records, _)) => records,
+            _ => 0,
+        }
     }
 
     fn load(self: Box<Self>, core: &Core) -> (Box<dyn Reply>, Option<Fault>) {
         let Self { outcome, changes, to } = *self;
         let loaded = match outcome {
-            Ok(Later::Load(load)) => load(core).map(Later::Now),
+            Ok(Later::Load(_, load)) => load(core).map(Later::Now),
             outcome => return (Box::new(Self { outcome, changes, to }), None),
         };
         let fault = loaded.as_ref().err().filter(|_| changes).cloned();

@@ -256,10 +256,13 @@ impl Store for EmbeddedStore {
             let at = core.time.at(now);
             match core.lease(at, &request) {
                 Err(error) => Later::Now(Err(error)),
-                Ok(leases) => Later::Load(Box::new(move |core: &Core| {
-                    let messages = core.journal.load(leases.shots)?;
-                    Ok(Ok(Leased { at, messages, more: leases.more, swept: leases.swept }))
-                })),
+                Ok(leases) => Later::Load(
+                    leases.shots.len(),
+                    Box::new(move |core: &Core| {
+                        let messages = core.journal.load(leases.shots)?;
+                        Ok(Ok(Leased { at, messages, more: leases.more, swept: leases.swept }))
+                    }),
+                ),
             }
         };
         self.ask(needs, lease).await?
@@ -391,7 +394,9 @@ impl Store for EmbeddedStore {
         let queue = queue.clone();
         self.look(move |core| match core.get(&queue, id) {
             None => Later::Now(None),
-            Some(shot) => Later::Load(Box::new(move |core: &Core| Ok(core.journal.load(vec![shot])?.pop()))),
+            Some(shot) => {
+                Later::Load(1, Box::new(move |core: &Core| Ok(core.journal.load(vec![shot])?.pop())))
+            }
         })
         .await
     }
@@ -401,9 +406,12 @@ impl Store for EmbeddedStore {
             let at = core.time.at(now);
             match core.list(at, &request) {
                 Err(error) => Later::Now(Err(error)),
-                Ok((shots, next)) => Later::Load(Box::new(move |core: &Core| {
-                    Ok(Ok(Page { at, messages: core.journal.load(shots)?, next }))
-                })),
+                Ok((shots, next)) => Later::Load(
+                    shots.len(),
+                    Box::new(move |core: &Core| {
+                        Ok(Ok(Page { at, messages: core.journal.load(shots)?, next }))
+                    }),
+                ),
             }
         })
         .await?
@@ -483,7 +491,7 @@ impl Store for EmbeddedStore {
         let log = log.clone();
         self.look(move |core| {
             let places = core.log_places(&log, after, limit.get());
-            Later::Load(Box::new(move |core: &Core| core.log_journal.log_records(&places)))
+            Later::Load(places.len(), Box::new(move |core: &Core| core.log_journal.log_records(&places)))
         })
         .await
     }
