@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
-use redrive_core::message::{ErrorText, FairnessKey, MessageType, Source, State};
+use redrive_core::message::{ErrorText, State};
 use redrive_core::policy::Fingerprint;
 use redrive_core::queue::QueueName;
 use redrive_core::time::Timestamp;
@@ -37,9 +37,9 @@ impl Core {
             let class = class.map(|class| queue.classes.get(class));
             let row = CountRow {
                 state,
-                kind: class.map(|(kind, _)| kind).filter(|_| by.kind).cloned().map(|kind: MessageType| kind),
-                source: class.map(|(_, source)| source).filter(|_| by.source).cloned().map(|s: Source| s),
-                key: key.map(|key| queue.keys.name(key).clone()).map(|key: FairnessKey| key),
+                kind: class.map(|(kind, _)| kind).filter(|_| by.kind).cloned(),
+                source: class.map(|(_, source)| source).filter(|_| by.source).cloned(),
+                key: key.map(|key| queue.keys.name(key).clone()),
                 messages: 0,
             };
             *rows.entry(row).or_default() += messages;
