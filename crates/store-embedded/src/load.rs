@@ -119,10 +119,12 @@ impl Journal {
         if !places.is_sorted() {
             order.sort_unstable_by_key(|at| places[*at]);
         }
+        // What is in the frame that is being made is not in the file yet, however close it lies.
+        let made = self.segments.back().map_or(Place::default(), |last| Place::new(last.number, last.used));
         let mut records = vec![Bytes::new(); places.len()];
         let mut start = 0;
         while start < order.len() {
-            let end = together(places, &order, start);
+            let end = together(places, &order, start, made);
             let (first, last) = (places[order[start]].0, places[order[end - 1]]);
             let bytes = Bytes::from(self.read(first, last.0.offset() - first.offset() + last.1)?);
             for at in &order[start..end] {
@@ -186,14 +188,15 @@ pub(crate) fn read_base(bytes: &[u8]) -> Result<MessageRecord<'_>, Malformed> {
 }
 
 /// How far the records from `start` on lie close enough to be read at once.
-fn together(places: &[(Place, u32)], order: &[usize], start: usize) -> usize {
+fn together(places: &[(Place, u32)], order: &[usize], start: usize, made: Place) -> usize {
     let (first, length) = places[order[start]];
     let mut end = start + 1;
     let mut until = first.offset() + length;
     while let Some((next, next_length)) = order.get(end).map(|at| places[*at]) {
         let length = (next.offset() + next_length).saturating_sub(first.offset());
         let apart = next.segment() != first.segment() || next.offset().saturating_sub(until) > GAP_BYTES_MAX;
-        if apart || length > READ_BYTES_MAX {
+        let elsewhere = (first < made) != (next < made);
+        if apart || elsewhere || length > READ_BYTES_MAX {
             break;
         }
         until = next.offset() + next_length;
