@@ -9,12 +9,13 @@ use redrive_core::dice::Dice;
 use redrive_core::lease::ConsumerName;
 use redrive_core::lifecycle::{Draft, When};
 use redrive_core::message::{
-    Body, ContentType, FairnessKey, Headers, MessageId, MessageType, Priority, Source, Spec,
+    Body, ContentType, ErrorText, FairnessKey, Headers, MessageId, MessageType, Priority, Source, Spec,
 };
+use redrive_core::policy::Asked;
 use redrive_core::queue::{QueueConfig, QueueName};
 use redrive_core::receipt::Claim;
 use redrive_core::time::Timestamp;
-use redrive_store::{AckItem, Batch, CreateQueue, EnqueueItem, LeaseRequest, Limit, Now, Store};
+use redrive_store::{AckItem, Batch, CreateQueue, EnqueueItem, LeaseRequest, Limit, NackItem, Now, Store};
 use redrive_store_embedded::disk::SimulatedDisk;
 use redrive_store_embedded::{EmbeddedStore, MachineClock, Options};
 
@@ -70,4 +71,33 @@ fn the_journal_is_never_much_longer_than_three_times_what_is_needed() {
     let usage = block_on(store.usage()).unwrap();
     println!("{longest:.2} times what is needed and a segment, at most; {usage:?}");
     assert!(usage.cleaned_segments > 20 && usage.cleaned_bytes > 0, "{usage:?}");
+}
+
+#[test]
+fn what_was_nacked_in_the_frame_that_cleans_keeps_its_history() {
+    let queue = QueueName::new("work").unwrap();
+    let options = Options { segment_bytes: SEGMENT_BYTES, ..Options::default() };
+    let disk = Arc::new(SimulatedDisk::new(1));
+    let (store, _) = EmbeddedStore::stepped(disk, Arc::new(MachineClock), options).unwrap();
+    let mut config = QueueConfig::default();
+    config.retry.max_attempts = Some(None);
+    config.retry.base_delay = Some(redrive_core::time::Millis::ZERO);
+    block_on(store.create_queue(Now::Store, CreateQueue { name: queue.clone(), config })).unwrap();
+    let item = |n| EnqueueItem { queue: queue.clone(), draft: draft(n, When::Now) };
+    block_on(store.enqueue(Now::Store, Batch::each((0..40).map(item).collect()).unwrap())).unwrap();
+    for n in 0..3_000 {
+        let request = LeaseRequest::new(queue.clone(), Limit::ONE, ConsumerName::default(), n);
+        let message = block_on(store.lease(Now::Store, request)).unwrap().messages.remove(0);
+        let failed = usize::try_from(message.progress.attempts - 1).unwrap().min(20);
+        assert_eq!(message.history.failures.len(), failed, "after {n}");
+        let nack = NackItem {
+            claim: Claim::on(&message).unwrap(),
+            asked: Asked::Nothing,
+            error: ErrorText::new(format!("failure {n}")),
+            checkpoint: None,
+        };
+        let judged = block_on(store.nack(Now::Store, Batch::one(nack).unwrap(), n)).unwrap();
+        assert!(judged[0].is_applied());
+    }
+    assert!(block_on(store.usage()).unwrap().cleaned_segments > 5);
 }
