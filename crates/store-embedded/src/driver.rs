@@ -20,10 +20,10 @@ const INBOX_MAX: usize = 4_096;
 const LINGER: Duration = Duration::from_micros(60);
 /// How much longer for each of those it has just answered together: they ask again one after the other.
 const LINGER_EACH: Duration = Duration::from_micros(3);
-/// Fewer records than this are read before the sync, not beside it: waking another thread takes longer.
-const READ_BESIDE_MIN: usize = 100;
 /// How long at most.
 const LINGER_MAX: Duration = Duration::from_micros(200);
+/// Fewer records than this are read before the sync, not beside it: waking another thread takes longer.
+const READ_BESIDE_MIN: usize = 100;
 
 #[derive(Default)]
 struct Waiting {
@@ -104,6 +104,22 @@ impl Inbox {
     }
 }
 
+/// The end of the writer, however it comes: whoever waits, or comes later, must not wait for ever.
+struct End(Arc<Inbox>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        let mut waiting = self.0.lock();
+        waiting.closed = true;
+        // Whoever sent them finds the answer gone, and takes the outcome for unknown.
+        let commands = std::mem::take(&mut waiting.commands);
+        let outside = std::mem::take(&mut waiting.outside);
+        drop(waiting);
+        drop(commands);
+        outside.into_iter().for_each(Waker::wake);
+    }
+}
+
 /// The writer: a thread that owns the engine, and one that syncs while the writer reads.
 pub(crate) struct Writer {
     pub(crate) inbox: Arc<Inbox>,
@@ -116,7 +132,10 @@ impl Writer {
         let theirs = Arc::clone(&inbox);
         let thread = thread::Builder::new()
             .name("redrive-writer".to_owned())
-            .spawn(move || Loop::new(engine, theirs).run())
+            .spawn(move || {
+                let _end = End(Arc::clone(&theirs));
+                Loop::new(engine, theirs).run()
+            })
             .map_err(|error| StoreError::Unavailable(error.into()))?;
         Ok(Self { inbox, thread: Some(thread) })
     }

@@ -292,6 +292,13 @@ impl Engine {
     }
 
     fn tidy_up(&mut self) -> Result<(), Fault> {
+        // What was cleaned must be on the disk before the only other copy of it goes, whatever answers wait for.
+        if self.core.cleaner.clean > 0
+            && self.core.options.durability != Durability::Sync
+            && let Some(last) = self.core.journal.segments.back()
+        {
+            sync(&[Arc::clone(&last.file)])?;
+        }
         self.core.drop_clean()?;
         self.core.drop_log_segments()
     }
