@@ -101,3 +101,42 @@ fn what_was_nacked_in_the_frame_that_cleans_keeps_its_history() {
     }
     assert!(block_on(store.usage()).unwrap().cleaned_segments > 5);
 }
+
+#[test]
+fn without_syncs_a_power_cut_costs_nothing_that_was_on_the_disk_long_before() {
+    let queue = QueueName::new("work").unwrap();
+    let options = Options {
+        segment_bytes: SEGMENT_BYTES,
+        durability: redrive_store_embedded::Durability::None,
+        ..Options::default()
+    };
+    for seed in 0..40 {
+        let disk = SimulatedDisk::new(seed);
+        let opened = EmbeddedStore::stepped(Arc::new(disk.clone()), Arc::new(MachineClock), options.clone());
+        let (store, _) = opened.unwrap();
+        let request = CreateQueue { name: queue.clone(), config: QueueConfig::default() };
+        block_on(store.create_queue(Now::Store, request)).unwrap();
+        let put = |n, visible| {
+            let batch = Batch::one(EnqueueItem { queue: queue.clone(), draft: draft(n, visible) }).unwrap();
+            block_on(store.enqueue(Now::Store, batch)).unwrap();
+        };
+        put(0, When::At(Timestamp::MAX));
+        // Until the segment that has the message was cleaned, and the message lies in the last one.
+        let mut n = 0;
+        while block_on(store.usage()).unwrap().cleaned_segments == 0 {
+            n += 1;
+            put(n, When::Now);
+            let request = LeaseRequest::new(queue.clone(), Limit::ONE, ConsumerName::default(), n);
+            let message = block_on(store.lease(Now::Store, request)).unwrap().messages.remove(0);
+            let ack = Batch::one(AckItem { claim: Claim::on(&message).unwrap() }).unwrap();
+            block_on(store.ack(Now::Store, ack)).unwrap();
+        }
+        let cut = disk.crash();
+        let shared: Arc<dyn redrive_store_embedded::disk::Disk> = Arc::new(cut.clone());
+        redrive_store_embedded::repair(&shared, &options, false).unwrap();
+        let opened = EmbeddedStore::stepped(Arc::new(cut.kill()), Arc::new(MachineClock), options.clone());
+        let (store, _) = opened.unwrap();
+        let id = draft(0, When::Now).spec.id;
+        assert!(block_on(store.get(&queue, id)).unwrap().is_some(), "seed {seed}: it is lost");
+    }
+}
