@@ -34,17 +34,40 @@ pub(crate) struct Cleaner {
 }
 
 /// The segment that is being cleaned.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Victim {
     number: u32,
     /// Where the next frame begins.
     at: u32,
-    /// The records of the frame before it, where they begin, and how far they are clean.
-    records: Vec<u8>,
-    records_at: u32,
+    /// The frame before it, and where it begins.
+    frame: Vec<u8>,
+    frame_at: u32,
+    /// Its bases that may still be needed, and how many of them are clean.
+    bases: Vec<Base>,
     clean: usize,
     /// What happened to messages whose bases are among them, by base, with the newest link there was.
     histories: HashMap<Place, (Newest, Vec<Link>)>,
+}
+
+/// A base that may still be needed.
+#[derive(Debug, Clone, Copy)]
+struct Base {
+    /// Where it begins in its frame.
+    at: u32,
+    length: u32,
+    /// The message whose base it was when the frame was read.
+    slot: Option<u32>,
+}
+
+impl Victim {
+    fn place(&self, base: Base) -> Place {
+        Place::new(self.number, self.frame_at + base.at)
+    }
+
+    fn record(&self, base: Base) -> Result<Located<'_>, Malformed> {
+        let bytes = self.frame.get(base.at as usize..(base.at + base.length) as usize);
+        Located::whole(bytes.unwrap_or_default())
+    }
 }
 
 /// The newest link of a history.
@@ -105,14 +128,7 @@ impl Core {
         }
         let number = self.journal.segments[at].number;
         let start = crate::format::segment::HEADER_BYTES;
-        self.cleaner.victim = Some(Victim {
-            number,
-            at: start,
-            records: Vec::new(),
-            records_at: start,
-            clean: 0,
-            histories: HashMap::new(),
-        });
+        self.cleaner.victim = Some(Victim { number, at: start, ..Victim::default() });
         true
     }
 
@@ -126,7 +142,7 @@ impl Core {
             return Ok(1);
         }
         let mut read = 1;
-        if victim.clean == victim.records.len() {
+        if victim.clean == victim.bases.len() {
             if victim.at >= segment.used {
                 return Err(Fault::new(
                     "cleaning",
@@ -144,25 +160,25 @@ impl Core {
     /// further.
     fn clean_records(&mut self, victim: &mut Victim, budget: u64) -> Result<bool, Fault> {
         let (start, before) = (victim.clean, self.journal.frame.len());
-        for located in Records::new(&victim.records[start..], start) {
-            let located = located.map_err(|problem| Fault::new("cleaning", problem))?;
-            let place = Place::new(victim.number, victim.records_at + size(located.at));
-            let broken = |problem: Malformed| Fault::new("cleaning", format!("{place}: {problem}"));
-            if located.is_base() {
-                if (self.journal.frame.len() - before) as u64 >= budget {
-                    break;
-                }
-                let length = located.length as usize;
-                if !self.has_room(length) && self.is_needed(place, located).map_err(broken)? {
-                    self.cleaner.stalled = length;
-                    break;
-                }
-                let history = victim.histories.remove(&place);
-                self.rewrite(place, located, history).map_err(broken)?;
+        while let Some(base) = victim.bases.get(victim.clean).copied() {
+            if (self.journal.frame.len() - before) as u64 >= budget {
+                break;
             }
-            victim.clean = located.at + located.length as usize;
+            let place = victim.place(base);
+            let broken = |problem: Malformed| Fault::new("cleaning", format!("{place}: {problem}"));
+            let slot = base.slot.filter(|slot| self.messages.at(*slot).at == place);
+            let located = victim.record(base).map_err(broken)?;
+            let stalls = !self.has_room(base.length as usize);
+            if stalls && (slot.is_some() || self.is_needed(place, located).map_err(broken)?) {
+                self.cleaner.stalled = base.length as usize;
+                break;
+            }
+            let history = victim.histories.remove(&place);
+            let located = victim.record(base).map_err(broken)?;
+            self.rewrite(place, slot, located, history).map_err(broken)?;
+            victim.clean += 1;
         }
-        Ok(victim.clean > start || victim.records.is_empty())
+        Ok(victim.clean > start || victim.bases.is_empty())
     }
 
     /// Goes on where the last frame had no room for the next base, in a segment that has it: before any command can
@@ -185,53 +201,67 @@ impl Core {
         self.journal.frame.len() + bytes + 1_024 <= room as usize
     }
 
+    /// Reads the next frame of the victim, and finds what may be needed of it.
     fn read_victim(&self, victim: &mut Victim) -> Result<u64, Fault> {
-        let mut head = [0; frame::HEADER_BYTES];
-        self.journal.read_into(&mut head, Place::new(victim.number, victim.at))?;
         let place = Place::new(victim.number, victim.at);
         let broken = |problem: Malformed| Fault::new("cleaning", format!("{place}: {problem}"));
+        let mut head = [0; frame::HEADER_BYTES];
+        self.journal.read_into(&mut head, place)?;
         let header = frame::Header::decode(&head, victim.number).map_err(broken)?;
-        let whole = self.journal.read(place, size(header.span()))?;
-        let (_, records) = frame::decode(&whole, victim.number).map_err(broken)?;
-        victim.histories =
-            self.histories_of(records, victim.number, victim.at + size(frame::HEADER_BYTES))?;
-        victim.records = records.to_vec();
-        victim.records_at = victim.at + size(frame::HEADER_BYTES);
-        victim.clean = 0;
+        victim.frame.resize(header.span(), 0);
+        self.journal.read_into(&mut victim.frame, place)?;
+        // What is copied keeps its own checksum, but nothing may be copied that is not what was written.
+        let (_, records) = frame::decode(&victim.frame, victim.number).map_err(broken)?;
+        victim.frame_at = victim.at;
         victim.at += size(header.span());
-        Ok(whole.len() as u64)
+        (victim.clean, victim.bases) = (0, Vec::new());
+        let mut newest = Vec::new();
+        for located in Records::new(records, frame::HEADER_BYTES) {
+            let located = located.map_err(broken)?;
+            if !located.is_base() {
+                continue;
+            }
+            let mut base = Base { at: size(located.at), length: located.length, slot: None };
+            let place = Place::new(victim.number, victim.frame_at + base.at);
+            if let Some(message) = located.message().map_err(broken)? {
+                base.slot = self.message_at(place, &message);
+                let extra = base.slot.and_then(|slot| self.messages.extra(slot));
+                newest.extend(extra.and_then(|extra| extra.link).map(|link| (place, link)));
+                if base.slot.is_none() && message.hold.is_none() {
+                    continue;
+                }
+            }
+            victim.bases.push(base);
+        }
+        victim.histories = self.histories_of(&newest)?;
+        Ok(header.span() as u64)
     }
 
-    /// What happened to the messages among some records since their bases were written, read all at once.
+    /// What happened to messages since their bases were written, read all at once.
     fn histories_of(
         &self,
-        records: &[u8],
-        number: u32,
-        at: u32,
+        newest: &[(Place, (Place, u32))],
     ) -> Result<HashMap<Place, (Newest, Vec<Link>)>, Fault> {
-        let mut newest = Vec::new();
-        for located in Records::new(records, 0) {
-            let base = located.and_then(|located| Ok((located.at, located.message()?)));
-            let (start, base) = base.map_err(|problem| Fault::new("cleaning", problem))?;
-            let place = Place::new(number, at + size(start));
-            let slot = base.and_then(|base| self.message_at(place, &base));
-            if let Some(link) = slot.and_then(|slot| self.messages.extra(slot)).and_then(|extra| extra.link) {
-                newest.push((place, Some(link)));
-            }
-        }
-        let links = self.journal.links(newest.iter().map(|(_, link)| *link).collect())?;
-        Ok(newest.into_iter().zip(links).map(|((place, link), links)| (place, (link, links))).collect())
+        let links = self.journal.links(newest.iter().map(|(_, link)| Some(*link)).collect())?;
+        let links = newest.iter().zip(links);
+        Ok(links.map(|((place, link), links)| (*place, (Some(*link), links))).collect())
     }
 
     /// Writes a base again, if it is still the base of anything.
     fn rewrite(
         &mut self,
         place: Place,
+        slot: Option<u32>,
         located: Located<'_>,
         history: Option<(Newest, Vec<Link>)>,
     ) -> Result<(), Malformed> {
         match located.read(false)? {
-            Record::Message(base) => match self.message_at(place, &base) {
+            Record::Message(base) => match slot {
+                Some(slot) if base.hold.is_none() && !self.messages.at(slot).is_changed() => {
+                    let put = record::copy_message(&mut self.journal.frame, located, place)?;
+                    let old_length = self.messages.at(slot).length;
+                    self.moved_base(slot, (place, old_length), self.journal.placed(put));
+                }
                 Some(slot) => self.rebase_from(slot, &base, history)?,
                 None => self.outlive(place, &base),
             },
@@ -348,7 +378,7 @@ impl Core {
             queue: number,
             created_at: base.created_at,
             load,
-            again: true,
+            replaces: Some(old),
             progress: &progress,
             hold,
         };
@@ -402,6 +432,7 @@ impl Core {
         self.journal.keep(at, length);
         let entry = self.messages.at_mut(slot);
         (entry.at, entry.length) = (at, length);
+        entry.set_changed(false);
         if self.messages.extra(slot).is_some() {
             let extra = self.messages.extra_mut(slot);
             if extra.moved {

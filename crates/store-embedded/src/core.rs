@@ -164,7 +164,7 @@ impl Core {
             queue: number,
             created_at: message.created_at,
             load,
-            again: false,
+            replaces: None,
             progress: &message.progress,
             hold,
         };
@@ -251,6 +251,7 @@ impl Core {
             *self.messages.extra_mut(slot) = arrival.extra;
         }
         self.messages.set_progress(slot, arrival.progress);
+        self.messages.at_mut(slot).set_changed(false);
         if !queue.ids.insert(arrival.id, slot) {
             self.fault.get_or_insert(Fault::new("taking a message in", "it is there already"));
         }

@@ -354,7 +354,7 @@ impl Core {
             self.saw_lease(lease.id);
         }
         let id = ids::number(base.id);
-        let before = if base.again { self.queue(base.queue).ids.get(id) } else { None };
+        let before = if base.replaces.is_some() { self.queue(base.queue).ids.get(id) } else { None };
         let past = if base.history.is_some() { base.read_history()?.0.checkpoint } else { None };
         let checkpoint = past.map_or(0, |checkpoint| size(checkpoint.bytes().len()));
         let unique = self.unique_of(base, &view);

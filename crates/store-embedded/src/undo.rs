@@ -110,7 +110,7 @@ impl Core {
             }
         }
         let (kind, source, key) = &before.names;
-        self.attach(Arrival {
+        let slot = self.attach(Arrival {
             id,
             queue: number,
             at: entry.at,
@@ -122,6 +122,7 @@ impl Core {
             progress: before.progress,
             extra: before.extra,
         });
+        self.messages.at_mut(slot).set_changed(before.entry.is_changed());
         if let Some(hold) = before.hold {
             self.queue_mut(number).holds.insert(hold);
             self.journal.keep(hold.at, 0);

@@ -31,6 +31,7 @@ const LOG: u8 = 12;
 const KEPT: u8 = 13;
 const LOG_RECORD: u8 = 14;
 const GRACE: u8 = 15;
+const MESSAGE_AGAIN: u8 = 16;
 
 /// The tag and the length before every body.
 pub(crate) const HEADER_BYTES: usize = 5;
@@ -66,8 +67,8 @@ pub(crate) struct MessageRecord<'a> {
     pub(crate) created_at: Timestamp,
     /// What body and headers weigh.
     pub(crate) load: u32,
-    /// Whether it was written before: if not, nothing is known of it yet.
-    pub(crate) again: bool,
+    /// The base that it replaces, where it was written before.
+    pub(crate) replaces: Option<Place>,
     pub(crate) progress: Progress,
     /// The dedup key that it holds.
     pub(crate) hold: Option<(u128, Until)>,
@@ -148,16 +149,17 @@ fn append(frame: &mut Vec<u8>, tag: u8, body: impl FnOnce(&mut Vec<u8>)) -> (usi
     (start, length + size(HEADER_BYTES))
 }
 
-/// The same with a checksum of its own at the front of the body.
+/// The same where the body has a checksum of its own at its front.
 fn append_checked(frame: &mut Vec<u8>, tag: u8, body: impl FnOnce(&mut Vec<u8>)) -> (usize, u32) {
-    let (start, length) = append(frame, tag, |frame| {
-        frame.put_u32(0);
-        body(frame);
-    });
-    let covered = start + HEADER_BYTES + 4;
-    let sum = crc32c::crc32c(frame.get(covered..).unwrap_or_default());
-    patch(frame, start + HEADER_BYTES, sum);
-    (start, length)
+    append(frame, tag, |frame| put_checked(frame, body))
+}
+
+fn put_checked(frame: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
+    let at = frame.len();
+    frame.put_u32(0);
+    body(frame);
+    let sum = crc32c::crc32c(frame.get(at + 4..).unwrap_or_default());
+    patch(frame, at, sum);
 }
 
 fn patch(frame: &mut [u8], at: usize, value: u32) {
@@ -218,7 +220,8 @@ pub(crate) struct MessageParts<'a> {
     pub(crate) queue: u32,
     pub(crate) created_at: Timestamp,
     pub(crate) load: u32,
-    pub(crate) again: bool,
+    /// The base that it replaces, where it was written before.
+    pub(crate) replaces: Option<Place>,
     pub(crate) progress: &'a Progress,
     pub(crate) hold: Option<(u128, Until)>,
 }
@@ -229,12 +232,11 @@ pub(crate) fn put_message(
     spec: impl FnOnce(&mut Vec<u8>),
     history: impl FnOnce(&mut Vec<u8>),
 ) -> (usize, u32) {
-    append_checked(frame, MESSAGE, |out| {
+    let body = |out: &mut Vec<u8>| {
         out.put(parts.id.as_bytes());
         out.put_u32(parts.queue);
         out.put_time(parts.created_at);
         out.put_u32(parts.load);
-        out.put_u8(u8::from(parts.again));
         message::put_progress(out, parts.progress);
         out.put_option(parts.hold, |out, (digest, until)| {
             out.put(&digest.to_be_bytes());
@@ -246,7 +248,28 @@ pub(crate) fn put_message(
         let length = size(out.len() - spec_at - 4);
         patch(out, spec_at, length);
         history(out);
-    })
+    };
+    match parts.replaces {
+        None => append_checked(frame, MESSAGE, body),
+        // In front of the checksum, so that a copy needs no other.
+        Some(place) => append(frame, MESSAGE_AGAIN, |out| {
+            out.put_place(place);
+            put_checked(out, body);
+        }),
+    }
+}
+
+/// Writes a message again whose record still says all there is to say: as it is, checksum and all.
+pub(crate) fn copy_message(
+    frame: &mut Vec<u8>,
+    message: Located<'_>,
+    replaces: Place,
+) -> Result<(usize, u32), Malformed> {
+    let (_, body) = message.message_body()?.ok_or(Malformed("this is not a message"))?;
+    Ok(append(frame, MESSAGE_AGAIN, |out| {
+        out.put_place(replaces);
+        out.put(body);
+    }))
 }
 
 pub(crate) fn put_leases(
@@ -410,18 +433,28 @@ impl<'a> Located<'a> {
 
     /// Whether a cleaner has to look at it: changes follow their base, and go with it.
     pub(crate) fn is_base(&self) -> bool {
-        matches!(self.tag, STORE | QUEUE | MESSAGE | HOLD | ENTRY | LOG)
+        matches!(self.tag, STORE | QUEUE | MESSAGE | MESSAGE_AGAIN | HOLD | ENTRY | LOG)
     }
 
     /// The message that it is, if it is one: the most frequent record, read without a detour and without checking its
     /// own checksum.
     pub(crate) fn message(&self) -> Result<Option<MessageRecord<'a>>, Malformed> {
-        if self.tag != MESSAGE {
+        let Some((replaces, body)) = self.message_body()? else {
             return Ok(None);
-        }
-        let mut from = Take(self.body);
+        };
+        let mut from = Take(body);
         from.u32()?;
-        take_message(from).map(Some)
+        take_message(from, replaces).map(Some)
+    }
+
+    /// What is under the checksum of a message, with it, and the base that the message replaces.
+    fn message_body(&self) -> Result<Option<(Option<Place>, &'a [u8])>, Malformed> {
+        let mut from = Take(self.body);
+        Ok(match self.tag {
+            MESSAGE => Some((None, from.0)),
+            MESSAGE_AGAIN => Some((Some(from.place()?), from.0)),
+            _ => None,
+        })
     }
 
     /// Reads it, and checks the checksum of its own where it has one and `check` says so.
@@ -443,7 +476,11 @@ impl<'a> Located<'a> {
             }
             QUEUE_GONE => Record::QueueGone(from.u32()?),
             COUNTS => Record::Counts(from.u32()?, from.place()?, config::take_counters(&mut from)?),
-            MESSAGE => return take_message(checked_body(self.body)?).map(Record::Message),
+            MESSAGE => return take_message(checked_body(self.body)?, None).map(Record::Message),
+            MESSAGE_AGAIN => {
+                let replaces = from.place()?;
+                return take_message(checked_body(from.0)?, Some(replaces)).map(Record::Message);
+            }
             LEASES => {
                 let consumer = from.parse()?;
                 let (leased_at, first) = (from.time()?, LeaseId::from_bits(from.u64()?));
@@ -491,14 +528,14 @@ fn take_store(from: &mut Take<'_>) -> Result<StoreRecord, Malformed> {
     })
 }
 
-fn take_message(mut from: Take<'_>) -> Result<MessageRecord<'_>, Malformed> {
+fn take_message(mut from: Take<'_>, replaces: Option<Place>) -> Result<MessageRecord<'_>, Malformed> {
     let id = MessageId::from_bytes(from.u128()?.to_be_bytes());
-    let (queue, created_at, load, again) = (from.u32()?, from.time()?, from.u32()?, from.bool()?);
+    let (queue, created_at, load) = (from.u32()?, from.time()?, from.u32()?);
     let progress = message::take_progress(&mut from)?;
     let hold = from.option(|from| Ok((from.u128()?, message::take_until(from)?)))?;
     let spec = from.long()?;
     let history = Some(from.0).filter(|history| !history.is_empty());
-    Ok(MessageRecord { id, queue, created_at, load, again, progress, hold, spec, history })
+    Ok(MessageRecord { id, queue, created_at, load, replaces, progress, hold, spec, history })
 }
 
 impl MessageRecord<'_> {

@@ -58,9 +58,13 @@ pub(crate) struct Entry {
     /// Its [`Extra`], if it has one.
     pub(crate) extra: u32,
     pub(crate) class: u16,
+    /// The priority, and [`CHANGED`].
     priority: u8,
     pub(crate) stage: Stage,
 }
+
+/// The bit that says that the message does not stand any more where its base says.
+const CHANGED: u8 = 0x80;
 
 impl Entry {
     pub(crate) fn new(id: u128, at: Place, length: u32, queue: u32) -> Self {
@@ -89,11 +93,20 @@ impl Entry {
     }
 
     pub(crate) fn priority(&self) -> Priority {
-        Priority::new(self.priority).unwrap_or_default()
+        Priority::new(self.priority & !CHANGED).unwrap_or_default()
     }
 
     pub(crate) fn set_priority(&mut self, priority: Priority) {
-        self.priority = priority.get();
+        self.priority = priority.get() | (self.priority & CHANGED);
+    }
+
+    /// Whether something happened to the message since its base was written.
+    pub(crate) fn is_changed(&self) -> bool {
+        self.priority & CHANGED != 0
+    }
+
+    pub(crate) fn set_changed(&mut self, changed: bool) {
+        self.priority = (self.priority & !CHANGED) | if changed { CHANGED } else { 0 };
     }
 
     /// Its place in the line.

@@ -3,6 +3,7 @@
 //! Ids are mostly made in order, so mostly the last chunk grows and the first one shrinks. It finds a message for a
 //! receipt and walks a listing, for twenty bytes a message; a hash and a tree beside it would take three times that.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 
 use redrive_core::message::MessageId;
@@ -22,6 +23,8 @@ pub(crate) struct Ids {
     bounds: VecDeque<u128>,
     chunks: VecDeque<Chunk>,
     count: usize,
+    /// The chunk that was asked last: those that are settled or cleaned together are mostly neighbours.
+    last: Cell<usize>,
 }
 
 /// An id as a number that sorts as ids do.
@@ -40,11 +43,23 @@ impl Ids {
     }
 
     fn chunk_of(&self, id: u128) -> usize {
-        // Ids mostly grow: the last chunk is asked first.
-        match self.bounds.back() {
-            Some(last) if *last <= id => self.bounds.len() - 1,
-            _ => self.bounds.partition_point(|bound| *bound <= id).saturating_sub(1),
+        let last = self.last.get();
+        if self.belongs(id, last) {
+            return last;
         }
+        // Ids mostly grow: the last chunk is asked first.
+        let chunk = match self.bounds.back() {
+            Some(bound) if *bound <= id => self.bounds.len() - 1,
+            _ if self.belongs(id, last + 1) => last + 1,
+            _ => self.bounds.partition_point(|bound| *bound <= id).saturating_sub(1),
+        };
+        self.last.set(chunk);
+        chunk
+    }
+
+    fn belongs(&self, id: u128, chunk: usize) -> bool {
+        self.bounds.get(chunk).is_some_and(|bound| *bound <= id)
+            && self.bounds.get(chunk + 1).is_none_or(|next| *next > id)
     }
 
     /// The message with that id.

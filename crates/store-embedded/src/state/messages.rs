@@ -5,6 +5,7 @@ use redrive_core::message::{Lane, Phase, Progress};
 
 use super::entry::{End, Entry, Extra, Held, NONE, Stage, lane};
 use super::slab::Slab;
+use crate::format::Place;
 
 /// The messages of all queues.
 #[derive(Debug, Default)]
@@ -118,6 +119,7 @@ impl Messages {
         entry.visible_at = progress.visible_at;
         entry.sequence = progress.sequence;
         entry.set_priority(progress.priority);
+        entry.set_changed(true);
         entry.attempts = progress.attempts;
         entry.deliveries = progress.deliveries;
     }
@@ -139,9 +141,11 @@ impl Messages {
         entry.attempts = entry.attempts.saturating_add(1);
         entry.deliveries = entry.deliveries.saturating_add(1);
         (entry.stage, entry.before, entry.after) = (Stage::Leased, number, NONE);
+        entry.set_changed(true);
     }
 
     pub(crate) fn set_deadline(&mut self, slot: u32, deadline: redrive_core::time::Timestamp) {
+        self.at_mut(slot).set_changed(true);
         let number = self.at(slot).before;
         self.leases.at_mut(number).deadline = deadline;
     }
@@ -153,6 +157,8 @@ impl Messages {
         if extra != NONE {
             self.extras.remove(extra);
         }
+        // Whoever remembers the slot finds that the base is not its any more.
+        self.at_mut(slot).at = Place::default();
         self.entries.remove(slot);
     }
 }
