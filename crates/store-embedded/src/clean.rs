@@ -265,10 +265,11 @@ impl Core {
                 Some(slot) => self.rebase_from(slot, &base, history)?,
                 None => self.outlive(place, &base),
             },
-            Record::Hold(key, message, _) => {
+            Record::Hold(key, message, ..) => {
                 let held = self.queues.get(&key.queue).and_then(|queue| queue.holds.get(key.digest)).copied();
                 if let Some(hold) = held.filter(|hold| hold.at == place) {
-                    let put = record::put_hold(&mut self.journal.frame, key, message, hold.until());
+                    let base = self.find(key.queue, message).map(|slot| self.messages.at(slot).at);
+                    let put = record::put_hold(&mut self.journal.frame, key, message, hold.until(), base);
                     self.move_hold(key, place, self.journal.placed(put).0);
                 }
             }
@@ -331,7 +332,8 @@ impl Core {
         let key = HoldKey { queue: base.queue, digest };
         let held = self.queues.get(&key.queue).and_then(|queue| queue.holds.get(digest)).copied();
         if let Some(hold) = held.filter(|hold| hold.at == place) {
-            let put = record::put_hold(&mut self.journal.frame, key, ids::id(hold.message()), hold.until());
+            let message = ids::id(hold.message());
+            let put = record::put_hold(&mut self.journal.frame, key, message, hold.until(), None);
             self.move_hold(key, place, self.journal.placed(put).0);
         }
     }

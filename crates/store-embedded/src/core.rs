@@ -74,11 +74,17 @@ pub(crate) struct Arrival<'a> {
     pub(crate) at: Place,
     pub(crate) length: u32,
     pub(crate) load: u32,
-    pub(crate) kind: &'a str,
-    pub(crate) source: &'a str,
-    pub(crate) key: &'a str,
+    pub(crate) names: Names<'a>,
     pub(crate) progress: Progress,
     pub(crate) extra: Extra,
+}
+
+/// What a queue keeps once for all messages that have it.
+pub(crate) enum Names<'a> {
+    /// Type, source and fairness key.
+    Given { kind: &'a str, source: &'a str, key: &'a str },
+    /// The numbers of key and class, which count the message already.
+    Joined(u32, u16),
 }
 
 impl Core {
@@ -177,9 +183,11 @@ impl Core {
             at,
             length,
             load,
-            kind: spec.kind.as_str(),
-            source: spec.source.as_str(),
-            key: spec.fairness_key.as_str(),
+            names: Names::Given {
+                kind: spec.kind.as_str(),
+                source: spec.source.as_str(),
+                key: spec.fairness_key.as_str(),
+            },
             progress: message.progress.clone(),
             extra: Extra {
                 max_attempts: spec.max_attempts,
@@ -241,18 +249,16 @@ impl Core {
         self.journal.keep(arrival.at, arrival.length + arrival.extra.link_bytes);
         let mut entry = Entry::new(arrival.id, arrival.at, arrival.length, arrival.queue);
         entry.load = arrival.load;
-        entry.key = queue.keys.join(arrival.key);
-        entry.class = queue.classes.join(arrival.kind, arrival.source);
-        let slot = self.messages.entries.insert(entry);
-        if arrival.extra.moved {
+        (entry.key, entry.class) = match arrival.names {
+            Names::Given { kind, source, key } => (queue.keys.join(key), queue.classes.join(kind, source)),
+            Names::Joined(key, class) => (key, class),
+        };
+        let moved = arrival.extra.moved;
+        let slot = self.messages.insert(entry, arrival.progress, arrival.extra);
+        if moved {
             self.moved.insert(arrival.at, slot);
         }
-        if !arrival.extra.is_default() {
-            *self.messages.extra_mut(slot) = arrival.extra;
-        }
-        self.messages.set_progress(slot, arrival.progress);
-        self.messages.at_mut(slot).set_changed(false);
-        if !queue.ids.insert(arrival.id, slot) {
+        if !queue.reading && !queue.ids.insert(arrival.id, slot) {
             self.fault.get_or_insert(Fault::new("taking a message in", "it is there already"));
         }
         queue.index(&mut self.messages, slot, now);
@@ -270,7 +276,9 @@ impl Core {
         let bytes = entry.length + self.messages.extra(slot).map_or(0, |extra| extra.link_bytes);
         let (queue, messages) = self.parts(number);
         queue.unindex(messages, slot);
-        queue.ids.remove(id);
+        if !queue.reading {
+            queue.ids.remove(id);
+        }
         queue.keys.leave(key);
         queue.classes.leave(class);
         messages.remove(slot);
@@ -350,13 +358,18 @@ impl Core {
         let entry = self.messages.at(slot);
         let (id, number, old_key, old_class) = (entry.id(), entry.queue, entry.key, entry.class);
         let queue = self.queue_mut(number);
-        queue.ids.remove(id);
+        let reading = queue.reading;
+        if !reading {
+            queue.ids.remove(id);
+        }
         queue.keys.leave(old_key);
         queue.classes.leave(old_class);
         let queue = self.queue_mut(target);
         let key = queue.keys.join(key.as_str());
         let class = queue.classes.join(kind.as_str(), source.as_str());
-        queue.ids.insert(id, slot);
+        if !reading {
+            queue.ids.insert(id, slot);
+        }
         let entry = self.messages.at_mut(slot);
         (entry.queue, entry.key, entry.class) = (target, key, class);
         let at = entry.at;

@@ -14,6 +14,7 @@ mod clock;
 mod core;
 mod count;
 mod death;
+mod derive;
 mod discard;
 pub mod disk;
 mod driver;

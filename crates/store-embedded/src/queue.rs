@@ -112,6 +112,9 @@ impl Core {
         queue.holds.iter().for_each(|(_, hold)| self.journal.let_go(hold.at, 0));
         if queue.length > 0 {
             self.journal.let_go(queue.at, queue.length);
+        }
+        // When a journal is read, another queue may have the name by now.
+        if self.names.get(&queue.queue.name) == Some(&number) {
             self.names.remove(&queue.queue.name);
         }
     }

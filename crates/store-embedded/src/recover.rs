@@ -1,17 +1,18 @@
 //! Opening a directory: the journal is read back record by record, by the functions that applied the records when they
 //! were written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
 use redrive_core::message::Phase;
-use redrive_core::time::Timestamp;
+use redrive_core::time::{Millis, Timestamp};
 use redrive_store::{Entry, StoreError};
 
 use crate::clean::Cleaner;
 use crate::clock::Clock;
-use crate::core::{Arrival, Core};
+use crate::core::{Arrival, Core, Names};
 use crate::disk::Disk;
 use crate::fault::{damaged, unavailable};
 use crate::format::bytes::size;
@@ -30,13 +31,26 @@ use crate::{LOGS, Options, SEGMENTS};
 
 /// What is only known while a journal is read.
 #[derive(Debug, Default)]
-struct Reading {
+pub(crate) struct Reading {
     /// The bases of messages by segment: where each begins, and which message it is.
     bases: Vec<(u32, Vec<(u32, u32)>)>,
     /// Queues that were named before their base was read: it comes later, or they are gone.
     missing: BTreeMap<u32, Place>,
+    /// Queues that are gone; what is in them goes when everything has been read.
+    pub(crate) gone: BTreeSet<u32>,
     /// The first segment that is needed, as the journal says.
     first_needed: u32,
+    /// What the last message began with.
+    last: Beginning,
+}
+
+/// What the spec of a message without a dedup key begins with: mostly the next one begins with the same.
+#[derive(Debug, Default)]
+struct Beginning {
+    queue: u32,
+    bytes: Vec<u8>,
+    lease_timeout: Option<Millis>,
+    max_attempts: Option<NonZeroU32>,
 }
 
 impl Reading {
@@ -46,6 +60,13 @@ impl Reading {
             Some((segment, bases)) if *segment == at.segment() => bases.push((at.offset(), slot)),
             _ => self.bases.push((at.segment(), vec![(at.offset(), slot)])),
         }
+    }
+
+    /// All bases of messages that were read, with the message that each was the base of.
+    pub(crate) fn bases(&self) -> impl Iterator<Item = (Place, u32)> {
+        self.bases.iter().flat_map(|(segment, bases)| {
+            bases.iter().map(|(offset, slot)| (Place::new(*segment, *offset), *slot))
+        })
     }
 
     fn slot(&self, base: Place) -> Option<u32> {
@@ -114,6 +135,7 @@ impl Core {
         })?;
         core.journal.take_over(scanned);
         core.check_whole(&reading)?;
+        core.derive(&reading)?;
         core.drop_orphans();
         let log_last = core.read_logs(read_only)?;
         core.time.floor = last.max(log_last);
@@ -197,7 +219,11 @@ impl Core {
             }
             Record::QueueGone(number) => {
                 reading.missing.remove(&number);
-                self.apply_queue_gone(number);
+                if self.queues.contains_key(&number) {
+                    reading.gone.insert(number);
+                }
+                self.names.retain(|_, named| *named != number);
+                reading.last = Beginning::default();
             }
             Record::Counts(number, base, more) => self.take_in_counts(number, base, &more)?,
             Record::Message(base) => self.take_in_message(reading, &base, placed)?,
@@ -222,14 +248,16 @@ impl Core {
                 self.store.sequence = self.store.sequence.max(change.progress.sequence);
                 if let Some(slot) = self.known(reading, change.base)? {
                     if let Some(queue) = change.queue {
-                        self.expect_queue(reading, queue, placed.0);
+                        // Its names are looked up in the other queue.
+                        reading.last = Beginning::default();
+                        self.expect_queue(reading, queue, placed.0)?;
                     }
                     self.apply_change(slot, change, placed);
                 }
             }
-            Record::Hold(key, message, until) => {
-                self.expect_queue(reading, key.queue, placed.0);
-                let slot = self.queues.get(&key.queue).and_then(|queue| queue.ids.get(ids::number(message)));
+            Record::Hold(key, message, until, base) => {
+                self.expect_queue(reading, key.queue, placed.0)?;
+                let slot = base.map_or(Ok(None), |base| self.known(reading, base))?;
                 self.take_key(key, message, until, placed.0, slot);
             }
             Record::Entry(key, version, value) => {
@@ -282,9 +310,12 @@ impl Core {
     }
 
     /// A queue is named whose base may come later, because it was written again: it stands in for it until then.
-    fn expect_queue(&mut self, reading: &mut Reading, number: u32, place: Place) {
+    fn expect_queue(&mut self, reading: &mut Reading, number: u32, place: Place) -> Result<(), Malformed> {
+        if reading.gone.contains(&number) {
+            return Err(Malformed("it names a queue that is gone"));
+        }
         if self.queues.contains_key(&number) {
-            return;
+            return Ok(());
         }
         reading.missing.insert(number, place);
         let queue = redrive_core::queue::Queue {
@@ -295,7 +326,8 @@ impl Core {
             pauses: redrive_core::queue::Pauses::default(),
         };
         let settings = self.options.defaults.clone();
-        self.queues.insert(number, Box::new(QueueState::new(number, queue, settings)));
+        self.queues.insert(number, unread(number, queue, settings));
+        Ok(())
     }
 
     fn take_in_queue(
@@ -311,10 +343,8 @@ impl Core {
         let mut totals = redrive_core::queue::Totals::default();
         config::add_counters(&mut totals, counters);
         self.names.insert(queue.name.clone(), number);
-        let state = self
-            .queues
-            .entry(number)
-            .or_insert_with(|| Box::new(QueueState::new(number, queue.clone(), settings.clone())));
+        let state =
+            self.queues.entry(number).or_insert_with(|| unread(number, queue.clone(), settings.clone()));
         if state.length > 0 {
             self.journal.let_go(state.at, state.length);
         }
@@ -347,47 +377,65 @@ impl Core {
         base: &MessageRecord<'_>,
         (at, length): (Place, u32),
     ) -> Result<(), Malformed> {
-        let view = SpecView::take(base.spec)?;
-        self.expect_queue(reading, base.queue, at);
+        if base.queue != reading.last.queue {
+            self.expect_queue(reading, base.queue, at)?;
+        }
         self.store.sequence = self.store.sequence.max(base.progress.sequence);
         if let Phase::Leased(lease) = &base.progress.phase {
             self.saw_lease(lease.id);
         }
-        let id = ids::number(base.id);
-        let before = if base.replaces.is_some() { self.queue(base.queue).ids.get(id) } else { None };
         let past = if base.history.is_some() { base.read_history()?.0.checkpoint } else { None };
         let checkpoint = past.map_or(0, |checkpoint| size(checkpoint.bytes().len()));
-        let unique = self.unique_of(base, &view);
-        if let Some(slot) = before {
+        if let Some(replaced) = base.replaces
+            && let Some(slot) = self.known(reading, replaced)?
+        {
             self.detach(slot);
         }
-        let slot = self.attach(Arrival {
-            id,
-            queue: base.queue,
-            at,
-            length,
-            load: base.load,
-            kind: view.kind,
-            source: view.source,
-            key: view.key,
-            progress: base.progress.clone(),
-            extra: Extra {
-                max_attempts: view.max_attempts,
-                lease_timeout: view.lease_timeout,
-                unique,
-                checkpoint,
-                past: base.history.is_some(),
-                ..Extra::default()
-            },
-        });
-        if self.fault.take().is_some() {
-            return Err(Malformed("a message is there twice"));
-        }
+        let extra = Extra { checkpoint, past: base.history.is_some(), ..Extra::default() };
+        let slot = self.attach_read(reading, base, (at, length), extra)?;
         reading.remember(at, slot);
         if let Some((digest, until)) = base.hold {
             self.take_key(HoldKey { queue: base.queue, digest }, base.id, until, at, Some(slot));
         }
         Ok(())
+    }
+
+    /// Brings a message into memory that was read.
+    fn attach_read(
+        &mut self,
+        reading: &mut Reading,
+        base: &MessageRecord<'_>,
+        (at, length): (Place, u32),
+        mut extra: Extra,
+    ) -> Result<u32, Malformed> {
+        let arrival = |names, extra| Arrival {
+            id: ids::number(base.id),
+            queue: base.queue,
+            at,
+            length,
+            load: base.load,
+            names,
+            progress: base.progress.clone(),
+            extra,
+        };
+        let last = &mut reading.last;
+        if last.queue == base.queue
+            && !last.bytes.is_empty()
+            && base.spec.starts_with(&last.bytes)
+            && let Some((key, class)) = self.queue_mut(base.queue).join_last()
+        {
+            (extra.lease_timeout, extra.max_attempts) = (last.lease_timeout, last.max_attempts);
+            return Ok(self.attach(arrival(Names::Joined(key, class), extra)));
+        }
+        let view = SpecView::take(base.spec)?;
+        extra.unique = self.unique_of(base, &view);
+        (extra.lease_timeout, extra.max_attempts) = (view.lease_timeout, view.max_attempts);
+        last.queue = base.queue;
+        (last.lease_timeout, last.max_attempts) = (view.lease_timeout, view.max_attempts);
+        last.bytes.clear();
+        last.bytes.extend_from_slice(view.beginning(base.spec));
+        let (kind, source, key) = (view.kind, view.source, view.key);
+        Ok(self.attach(arrival(Names::Given { kind, source, key }, extra)))
     }
 
     /// The dedup key that a message holds while it is not done: its base says so, or a record of its own, before.
@@ -522,6 +570,17 @@ impl Core {
             .values()
             .flat_map(|queue| queue.holds.iter().map(|(digest, hold)| (queue.number, digest, hold)))
     }
+}
+
+/// A queue whose messages are still to be read.
+fn unread(
+    number: u32,
+    queue: redrive_core::queue::Queue,
+    settings: redrive_core::queue::QueueSettings,
+) -> Box<QueueState> {
+    let mut state = QueueState::new(number, queue, settings);
+    state.reading = true;
+    Box::new(state)
 }
 
 impl Journal {

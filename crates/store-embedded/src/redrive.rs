@@ -53,7 +53,8 @@ impl Core {
             self.change(slot, progress, None, Link { redriven: Some(note), ..Link::default() });
             if let Some(digest) = unique {
                 let (key, id) = (HoldKey { queue: number, digest }, self.id(slot));
-                let put = record::put_hold(&mut self.journal.frame, key, id, Until::Done);
+                let base = Some(self.messages.at(slot).at);
+                let put = record::put_hold(&mut self.journal.frame, key, id, Until::Done, base);
                 let (at, _) = self.journal.placed(put);
                 self.take_key(key, id, Until::Done, at, Some(slot));
             }

@@ -6,7 +6,7 @@
 use redrive_core::message::{FairnessKey, MessageType, Progress, Source};
 use redrive_core::queue::Totals;
 
-use crate::core::{Arrival, Core};
+use crate::core::{Arrival, Core, Names};
 use crate::format::record::StoreRecord;
 use crate::state::entry::{Entry, Extra};
 use crate::state::holds::Hold;
@@ -116,9 +116,7 @@ impl Core {
             at: entry.at,
             length: entry.length,
             load: entry.load,
-            kind: kind.as_str(),
-            source: source.as_str(),
-            key: key.as_str(),
+            names: Names::Given { kind: kind.as_str(), source: source.as_str(), key: key.as_str() },
             progress: before.progress,
             extra: before.extra,
         });

@@ -177,6 +177,13 @@ impl<'a> SpecView<'a> {
         Ok(Self { lease_timeout, max_attempts, kind, source, key, unique_key, dedup, rest: from })
     }
 
+    /// The part of the spec that these fields were read from; nothing where there is a dedup key, which is different in
+    /// every message.
+    pub(crate) fn beginning(&self, spec: &'a [u8]) -> &'a [u8] {
+        let length = spec.len().saturating_sub(self.rest.0.len());
+        spec.get(..length).filter(|_| self.dedup.is_none()).unwrap_or_default()
+    }
+
     pub(crate) fn rest(&self) -> Result<SpecRest<'a>, Malformed> {
         let mut from = self.rest;
         let dedup = match self.dedup {

@@ -122,8 +122,9 @@ pub(crate) enum Record<'a> {
     /// Messages that are gone. A change.
     Gone(Vec<Place>),
     Change(ChangeRecord),
-    /// A dedup key that outlived its message. A base.
-    Hold(HoldKey, MessageId, Until),
+    /// A dedup key with a record of its own: its message is gone, or took it later. Where the message is there, its
+    /// base is named. A base itself.
+    Hold(HoldKey, MessageId, Until, Option<Place>),
     /// An entry of the registry. A base.
     Entry(EntryKey, u64, &'a [u8]),
     /// An entry is gone. A change.
@@ -265,7 +266,7 @@ pub(crate) fn copy_message(
     message: Located<'_>,
     replaces: Place,
 ) -> Result<(usize, u32), Malformed> {
-    let (_, body) = message.message_body()?.ok_or(Malformed("this is not a message"))?;
+    let body = message.message_body()?;
     Ok(append(frame, MESSAGE_AGAIN, |out| {
         out.put_place(replaces);
         out.put(body);
@@ -303,12 +304,19 @@ pub(crate) fn put_change(frame: &mut Vec<u8>, change: &ChangeRecord) -> (usize, 
     })
 }
 
-pub(crate) fn put_hold(frame: &mut Vec<u8>, key: HoldKey, message: MessageId, until: Until) -> (usize, u32) {
+pub(crate) fn put_hold(
+    frame: &mut Vec<u8>,
+    key: HoldKey,
+    message: MessageId,
+    until: Until,
+    base: Option<Place>,
+) -> (usize, u32) {
     append(frame, HOLD, |out| {
         out.put_u32(key.queue);
         out.put(&key.digest.to_be_bytes());
         out.put(message.as_bytes());
         message::put_until(out, until);
+        out.put_option(base, Vec::put_place);
     })
 }
 
@@ -439,22 +447,24 @@ impl<'a> Located<'a> {
     /// The message that it is, if it is one: the most frequent record, read without a detour and without checking its
     /// own checksum.
     pub(crate) fn message(&self) -> Result<Option<MessageRecord<'a>>, Malformed> {
-        let Some((replaces, body)) = self.message_body()? else {
-            return Ok(None);
+        let mut from = Take(self.body);
+        let replaces = match self.tag {
+            MESSAGE => None,
+            MESSAGE_AGAIN => Some(from.place()?),
+            _ => return Ok(None),
         };
-        let mut from = Take(body);
         from.u32()?;
         take_message(from, replaces).map(Some)
     }
 
-    /// What is under the checksum of a message, with it, and the base that the message replaces.
-    fn message_body(&self) -> Result<Option<(Option<Place>, &'a [u8])>, Malformed> {
+    /// What is under the checksum of a message, and the checksum.
+    fn message_body(&self) -> Result<&'a [u8], Malformed> {
         let mut from = Take(self.body);
-        Ok(match self.tag {
-            MESSAGE => Some((None, from.0)),
-            MESSAGE_AGAIN => Some((Some(from.place()?), from.0)),
-            _ => None,
-        })
+        match self.tag {
+            MESSAGE => Ok(from.0),
+            MESSAGE_AGAIN => from.place().map(|_| from.0),
+            _ => Err(Malformed("this is not a message")),
+        }
     }
 
     /// Reads it, and checks the checksum of its own where it has one and `check` says so.
@@ -501,6 +511,7 @@ impl<'a> Located<'a> {
                 HoldKey { queue: from.u32()?, digest: from.u128()? },
                 MessageId::from_bytes(from.u128()?.to_be_bytes()),
                 message::take_until(&mut from)?,
+                from.option(Take::place)?,
             ),
             ENTRY => Record::Entry(take_key(&mut from)?, from.u64()?, from.long()?),
             ENTRY_GONE => Record::EntryGone(take_key(&mut from)?, from.place()?),

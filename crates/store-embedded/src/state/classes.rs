@@ -43,9 +43,19 @@ impl Classes {
             Some(number) => number,
             None => self.add(kind, source),
         };
-        self.all[usize::from(number)].messages += 1;
+        self.join_number(number);
         self.last = Some(number);
         number
+    }
+
+    /// One more message has that pair.
+    pub(crate) fn join_number(&mut self, number: u16) {
+        self.all[usize::from(number)].messages += 1;
+    }
+
+    /// The pair that was looked up last, if it is still there.
+    pub(crate) fn last(&self) -> Option<u16> {
+        self.last
     }
 
     fn add(&mut self, kind: &str, source: &str) -> u16 {

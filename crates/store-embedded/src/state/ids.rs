@@ -104,6 +104,20 @@ impl Ids {
         true
     }
 
+    /// Puts a message in behind all others; says whether its id is larger than theirs.
+    pub(crate) fn push(&mut self, id: u128, slot: u32) -> bool {
+        match self.chunks.back_mut() {
+            Some(chunk) if chunk.ids.last().is_some_and(|last| *last >= id) => return false,
+            Some(chunk) if chunk.ids.len() < CHUNK => {
+                chunk.ids.push(id);
+                chunk.slots.push(slot);
+                self.count += 1;
+            }
+            _ => self.push_chunk(id, slot),
+        }
+        true
+    }
+
     fn push_chunk(&mut self, id: u128, slot: u32) {
         self.count += 1;
         let mut chunk = Chunk { ids: Vec::with_capacity(CHUNK), slots: Vec::with_capacity(CHUNK) };

@@ -71,6 +71,13 @@ impl Keys {
         number
     }
 
+    /// The key that was looked up last, if it is still there; one more message has it.
+    pub(crate) fn join_last(&mut self) -> Option<u32> {
+        let number = self.last?;
+        self.all.at_mut(number).messages += 1;
+        Some(number)
+    }
+
     fn find(&self, name: &str) -> Option<u32> {
         let is = |number: &u32| self.all.at(*number).name.as_str() == name;
         if let Some(last) = self.last.filter(is) {

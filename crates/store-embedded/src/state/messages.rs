@@ -94,7 +94,35 @@ impl Messages {
         }
     }
 
-    /// Writes down where a message stands that is in no index.
+    /// Takes a message in that stands where its base says.
+    pub(crate) fn insert(&mut self, mut entry: Entry, progress: Progress, mut extra: Extra) -> u32 {
+        extra.expires_at = progress.expires_at;
+        extra.deliveries_before = progress.deliveries_before;
+        extra.redrives = progress.redrives;
+        if !extra.is_default() {
+            entry.extra = self.extras.insert(extra);
+        }
+        entry.visible_at = progress.visible_at;
+        entry.sequence = progress.sequence;
+        entry.set_priority(progress.priority);
+        entry.attempts = progress.attempts;
+        entry.deliveries = progress.deliveries;
+        (entry.stage, entry.before) = self.take_phase(progress.phase);
+        self.entries.insert(entry)
+    }
+
+    fn take_phase(&mut self, phase: Phase) -> (Stage, u32) {
+        match phase {
+            Phase::Waiting => (Stage::Aside, NONE),
+            Phase::Leased(Lease { id, consumer, leased_at, deadline }) => {
+                (Stage::Leased, self.leases.insert(Held { id, consumer, leased_at, deadline }))
+            }
+            Phase::Dead(death) => (Stage::Dead, self.ends.insert(End::Dead(death))),
+            Phase::Done(at) => (Stage::Done, self.ends.insert(End::Done(at))),
+        }
+    }
+
+    /// Writes down where a message stands that is in no index, and not any more where its base says.
     pub(crate) fn set_progress(&mut self, slot: u32, progress: Progress) {
         self.clear_phase(slot);
         let bare = progress.expires_at.is_none() && progress.deliveries_before == 0 && progress.redrives == 0;
@@ -104,14 +132,7 @@ impl Messages {
             extra.deliveries_before = progress.deliveries_before;
             extra.redrives = progress.redrives;
         }
-        let (stage, before) = match progress.phase {
-            Phase::Waiting => (Stage::Aside, NONE),
-            Phase::Leased(Lease { id, consumer, leased_at, deadline }) => {
-                (Stage::Leased, self.leases.insert(Held { id, consumer, leased_at, deadline }))
-            }
-            Phase::Dead(death) => (Stage::Dead, self.ends.insert(End::Dead(death))),
-            Phase::Done(at) => (Stage::Done, self.ends.insert(End::Done(at))),
-        };
+        let (stage, before) = self.take_phase(progress.phase);
         let entry = self.at_mut(slot);
         entry.stage = stage;
         entry.before = before;

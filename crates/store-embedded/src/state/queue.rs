@@ -81,6 +81,9 @@ pub(crate) struct QueueState {
     pub(crate) waiting: u64,
     pub(crate) retries_in_flight: u64,
     pub(crate) turns: Turns,
+    /// Whether a journal is being read. Then nothing is derived from the messages but who is leased; the rest is
+    /// derived once, at the end.
+    pub(crate) reading: bool,
 }
 
 impl QueueState {
@@ -107,6 +110,7 @@ impl QueueState {
             waiting: 0,
             retries_in_flight: 0,
             turns: Turns::default(),
+            reading: false,
         }
     }
 
@@ -129,6 +133,14 @@ impl QueueState {
         self.classes.len() < max || self.classes.find(kind, source).is_some()
     }
 
+    /// Key and class of the message that came last, for another that has the same.
+    pub(crate) fn join_last(&mut self) -> Option<(u32, u16)> {
+        let class = self.classes.last()?;
+        let key = self.keys.join_last()?;
+        self.classes.join_number(class);
+        Some((key, class))
+    }
+
     /// How much was counted that is not in the journal.
     pub(crate) fn uncounted(&self) -> [u64; COUNTERS] {
         let mut more = counters(&self.totals);
@@ -146,6 +158,7 @@ impl QueueState {
                 self.deadlines.insert((held.deadline, held.id.bits(), slot));
                 self.retries_in_flight += u64::from(messages.lane(slot) == Lane::Retry);
             }
+            _ if self.reading => {}
             Stage::Dead => drop(self.dead.insert((end_of(messages, slot), id, slot))),
             Stage::Done => drop(self.done.insert((end_of(messages, slot), id, slot))),
             _ => self.index_waiting(messages, slot, now),
@@ -187,6 +200,7 @@ impl QueueState {
                 self.deadlines.remove(&(held.deadline, held.id.bits(), slot));
                 self.retries_in_flight -= u64::from(messages.lane(slot) == Lane::Retry);
             }
+            _ if self.reading => return,
             Stage::Dead => drop(self.dead.remove(&(end_of(messages, slot), id, slot))),
             Stage::Done => drop(self.done.remove(&(end_of(messages, slot), id, slot))),
             Stage::Delayed => drop(self.delayed.remove(&(entry.visible_at, entry.sequence, slot))),
@@ -203,6 +217,43 @@ impl QueueState {
             }
             messages.at_mut(slot).stage = Stage::Aside;
         }
+    }
+
+    /// Derives what follows from the messages of the queue, which come in the order of their ids; answers the first of
+    /// two with the same id.
+    pub(crate) fn derive(
+        &mut self,
+        messages: &mut Messages,
+        slots: &[u32],
+        now: Timestamp,
+    ) -> Result<(), u32> {
+        self.reading = false;
+        let (mut dead, mut done, mut waiting) = (Vec::new(), Vec::new(), Vec::with_capacity(slots.len()));
+        let (mut in_order, mut last) = (true, (Timestamp::EPOCH, 0));
+        for slot in slots {
+            let entry = messages.at(*slot);
+            if !self.ids.push(entry.id(), *slot) {
+                return Err(*slot);
+            }
+            match entry.stage {
+                Stage::Leased => {}
+                Stage::Dead => dead.push((end_of(messages, *slot), entry.id(), *slot)),
+                Stage::Done => done.push((end_of(messages, *slot), entry.id(), *slot)),
+                _ => {
+                    in_order &= last <= entry.place();
+                    last = entry.place();
+                    waiting.push(*slot);
+                }
+            }
+        }
+        (self.dead, self.done) = (dead.into_iter().collect(), done.into_iter().collect());
+        if !in_order {
+            waiting.sort_by_cached_key(|slot| messages.at(*slot).place());
+        }
+        for slot in waiting {
+            self.index_waiting(messages, slot, now);
+        }
+        Ok(())
     }
 
     /// Lets everybody into line whose time has come.
