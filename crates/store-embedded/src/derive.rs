@@ -1,6 +1,7 @@
 //! What follows from the messages that were read: ids, lines, times. It is made once, when everything has been read, so
 //! that nothing is made for messages that are gone by then.
 
+use redrive_core::time::Timestamp;
 use redrive_store::StoreError;
 
 use crate::SEGMENTS;
@@ -8,27 +9,44 @@ use crate::core::Core;
 use crate::fault::damaged;
 use crate::format::segment;
 use crate::recover::Reading;
+use crate::state::entry::Stage;
 
 impl Core {
     pub(crate) fn derive(&mut self, reading: &Reading) -> Result<(), StoreError> {
         self.drop_gone(reading);
+        self.queues.values_mut().for_each(|queue| queue.reading = false);
         let now = self.time.floor;
-        let slots = self.slots_by_id(reading);
-        let mut left = slots.as_slice();
-        while let Some(first) = left.first() {
-            let number = self.messages.at(*first).queue;
-            let count = left.partition_point(|slot| self.messages.at(*slot).queue == number);
-            let (some, rest) = left.split_at(count);
-            left = rest;
-            let (queue, messages) = self.parts(number);
-            if let Err(twice) = queue.derive(messages, some, now) {
-                let at = self.messages.at(twice).at;
+        let mut waiting = Vec::new();
+        let (mut in_order, mut last) = (true, (Timestamp::EPOCH, 0));
+        for (at, slot) in reading.bases() {
+            let entry = self.messages.at(slot);
+            if entry.at != at {
+                continue;
+            }
+            let queue = self.queues.get_mut(&entry.queue).expect("a message is in a queue that is there");
+            if !queue.ids.insert(entry.id(), slot) {
                 let name = segment::name(at.segment(), SEGMENTS);
                 let disk = self.journal.disk.as_ref();
                 return Err(damaged(disk, &name, u64::from(at.offset()), "a message is there twice"));
             }
+            match entry.stage {
+                Stage::Leased => {}
+                Stage::Dead | Stage::Done => queue.index(&mut self.messages, slot, now),
+                Stage::Delayed | Stage::Line | Stage::Stray | Stage::Aside => {
+                    in_order &= last <= entry.place();
+                    last = entry.place();
+                    waiting.push(slot);
+                }
+            }
         }
-        self.queues.values_mut().for_each(|queue| queue.reading = false);
+        // Who joins a line in order joins it at the back.
+        if !in_order {
+            waiting.sort_by_cached_key(|slot| self.messages.at(*slot).place());
+        }
+        for slot in waiting {
+            let (queue, messages) = self.parts(self.messages.at(slot).queue);
+            queue.index(messages, slot, now);
+        }
         Ok(())
     }
 
@@ -44,25 +62,5 @@ impl Core {
             }
         }
         reading.gone.iter().for_each(|number| self.apply_queue_gone(*number));
-    }
-
-    /// The messages in the order of their queues and ids.
-    fn slots_by_id(&self, reading: &Reading) -> Vec<u32> {
-        let key = |slot: u32| {
-            let entry = self.messages.at(slot);
-            (entry.queue, entry.id())
-        };
-        let there = reading.bases().filter(|(at, slot)| self.messages.at(*slot).at == *at);
-        let (mut slots, mut in_order, mut last) = (Vec::new(), true, (0, 0));
-        for (_, slot) in there {
-            let this = key(slot);
-            in_order &= last <= this;
-            last = this;
-            slots.push(slot);
-        }
-        if !in_order {
-            slots.sort_by_cached_key(|slot| key(*slot));
-        }
-        slots
     }
 }

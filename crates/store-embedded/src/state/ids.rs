@@ -74,20 +74,14 @@ impl Ids {
 
     /// Puts a message in, unless there is one with that id; says whether it did.
     pub(crate) fn insert(&mut self, id: u128, slot: u32) -> bool {
-        let at = self.chunk_of(id);
-        let last = at + 1 >= self.chunks.len();
-        let Some(chunk) = self.chunks.get_mut(at) else {
-            self.push_chunk(id, slot);
+        if self.push(id, slot) {
             return true;
-        };
-        let largest = chunk.ids.last().is_none_or(|largest| *largest < id);
-        let place = if largest { chunk.ids.len() } else { chunk.ids.partition_point(|other| *other < id) };
+        }
+        let at = self.chunk_of(id);
+        let Some(chunk) = self.chunks.get_mut(at) else { return false };
+        let place = chunk.ids.partition_point(|other| *other < id);
         if chunk.ids.get(place) == Some(&id) {
             return false;
-        }
-        if chunk.ids.len() == CHUNK && largest && last {
-            self.push_chunk(id, slot);
-            return true;
         }
         if chunk.ids.len() == CHUNK {
             self.split(at);
@@ -104,8 +98,8 @@ impl Ids {
         true
     }
 
-    /// Puts a message in behind all others; says whether its id is larger than theirs.
-    pub(crate) fn push(&mut self, id: u128, slot: u32) -> bool {
+    /// Puts a message in behind all others, if its id is larger than theirs; says whether it did.
+    fn push(&mut self, id: u128, slot: u32) -> bool {
         match self.chunks.back_mut() {
             Some(chunk) if chunk.ids.last().is_some_and(|last| *last >= id) => return false,
             Some(chunk) if chunk.ids.len() < CHUNK => {

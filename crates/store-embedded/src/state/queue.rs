@@ -219,43 +219,6 @@ impl QueueState {
         }
     }
 
-    /// Derives what follows from the messages of the queue, which come in the order of their ids; answers the first of
-    /// two with the same id.
-    pub(crate) fn derive(
-        &mut self,
-        messages: &mut Messages,
-        slots: &[u32],
-        now: Timestamp,
-    ) -> Result<(), u32> {
-        self.reading = false;
-        let (mut dead, mut done, mut waiting) = (Vec::new(), Vec::new(), Vec::with_capacity(slots.len()));
-        let (mut in_order, mut last) = (true, (Timestamp::EPOCH, 0));
-        for slot in slots {
-            let entry = messages.at(*slot);
-            if !self.ids.push(entry.id(), *slot) {
-                return Err(*slot);
-            }
-            match entry.stage {
-                Stage::Leased => {}
-                Stage::Dead => dead.push((end_of(messages, *slot), entry.id(), *slot)),
-                Stage::Done => done.push((end_of(messages, *slot), entry.id(), *slot)),
-                _ => {
-                    in_order &= last <= entry.place();
-                    last = entry.place();
-                    waiting.push(*slot);
-                }
-            }
-        }
-        (self.dead, self.done) = (dead.into_iter().collect(), done.into_iter().collect());
-        if !in_order {
-            waiting.sort_by_cached_key(|slot| messages.at(*slot).place());
-        }
-        for slot in waiting {
-            self.index_waiting(messages, slot, now);
-        }
-        Ok(())
-    }
-
     /// Lets everybody into line whose time has come.
     pub(crate) fn promote(&mut self, messages: &mut Messages, now: Timestamp) {
         while let Some((_, _, slot)) = self.delayed.first().copied().filter(|(due, ..)| *due <= now) {
