@@ -12,8 +12,8 @@
 //!
 //! **A record** ([`record`]) is a tag, a length, and a body. There are *bases*, each the whole state of one thing at
 //! that moment, and *changes*, which name their base by its place ([`Place`]). A later base of the same thing replaces
-//! an earlier one. A change whose base lies before the first segment that is kept is stale: that thing has a newer
-//! base, or is gone. A change whose base should be there and is not, is damage.
+//! an earlier one; that of a message names the one it replaces. A change whose base lies before the first segment that
+//! is kept is stale: that thing has a newer base, or is gone. A change whose base should be there and is not, is damage.
 //!
 //! **The logs** that the layers above append to lie in segments of their own, `0000000001.log` and on, with the same
 //! frames, whose records are log records only.
