@@ -55,6 +55,7 @@ pub use clock::{Clock, MachineClock};
 pub use options::{Durability, Options};
 pub use repair::{RepairReport, repair};
 pub use store::{EmbeddedStore, Stepper};
+pub use time::StoreClock;
 pub use usage::Usage;
 pub use verify::{VerifyReport, verify};
 

@@ -28,6 +28,7 @@ use crate::engine::{Call, Command, Engine, Later, Needs};
 use crate::enqueue::enqueue_bytes;
 use crate::fault::{Fault, unavailable};
 use crate::journal::Purpose;
+use crate::time::StoreClock;
 use crate::{Durability, Options};
 
 /// What one change of a message writes, at most about so many bytes, beside texts that it carries.
@@ -44,6 +45,7 @@ enum Driver {
 pub struct EmbeddedStore {
     driver: Driver,
     capabilities: Capabilities,
+    clock: StoreClock,
 }
 
 impl fmt::Debug for EmbeddedStore {
@@ -85,10 +87,10 @@ impl EmbeddedStore {
     #[expect(clippy::needless_pass_by_value, reason = "the store keeps its disk")]
     pub fn open_on(disk: Arc<dyn Disk>, clock: Arc<dyn Clock>, options: Options) -> Result<Self, StoreError> {
         let engine = open_engine(&disk, clock, options)?;
-        let capabilities = capabilities(&engine);
+        let (capabilities, clock) = (capabilities(&engine), engine.core.time.clock.clone());
         let writer = Writer::spawn(engine)?;
         let inbox = Arc::clone(&writer.inbox);
-        Ok(Self { driver: Driver::Thread(Mutex::new(writer), inbox), capabilities })
+        Ok(Self { driver: Driver::Thread(Mutex::new(writer), inbox), capabilities, clock })
     }
 
     /// Opens a directory with no thread: each call is a step of its own, done when it is first polled, or waits for
@@ -100,10 +102,15 @@ impl EmbeddedStore {
         options: Options,
     ) -> Result<(Self, Stepper), StoreError> {
         let engine = open_engine(&disk, clock, options)?;
-        let capabilities = capabilities(&engine);
+        let (capabilities, clock) = (capabilities(&engine), engine.core.time.clock.clone());
         let stepped = Arc::new(Mutex::new(Stepped { engine, commands: VecDeque::new(), hold: false }));
         let driver = Driver::Caller(Arc::clone(&stepped));
-        Ok((Self { driver, capabilities }, Stepper(stepped)))
+        Ok((Self { driver, capabilities, clock }, Stepper(stepped)))
+    }
+
+    /// The clock that decides in this store.
+    pub fn clock(&self) -> StoreClock {
+        self.clock.clone()
     }
 
     /// Finishes what was asked, and gets everything onto the disk. A store that is dropped does the same and tells
