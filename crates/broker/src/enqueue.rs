@@ -1,0 +1,213 @@
+//! enqueue: a producer hands messages over.
+
+use std::collections::BTreeMap;
+
+use redrive_core::lifecycle::{Draft, When};
+use redrive_core::message::{Dedup, DedupKey, MessageId, Uniqueness};
+use redrive_core::queue::{QueueConfig, QueueName};
+use redrive_core::time::Timestamp;
+use redrive_store::{Batch, CreateQueue, EnqueueItem, EnqueueOutcome, EnqueueRefusal, QueueError};
+use sha2::{Digest, Sha256};
+
+use crate::broker::Broker;
+use crate::chance;
+use crate::error::BrokerError;
+use crate::events::{Happening, Trigger};
+use crate::waiters::Ready;
+
+/// A message that a producer hands over.
+#[derive(Debug, Clone)]
+pub struct NewMessage {
+    /// Where it goes.
+    pub queue: QueueName,
+    /// Its id, if the producer chose one.
+    pub id: Option<MessageId>,
+    /// What it is; the id in it is not looked at.
+    pub draft: Draft,
+    /// A key under which the producer may repeat the call: the same message is taken once, another is refused.
+    pub idempotency_key: Option<DedupKey>,
+}
+
+impl Broker {
+    /// nothing → ready | delayed, each message by itself or all together.
+    pub async fn enqueue(
+        &self,
+        messages: Vec<NewMessage>,
+        all_or_nothing: bool,
+    ) -> Result<Vec<Result<EnqueueOutcome, BrokerError>>, BrokerError> {
+        let items = self.items(messages)?;
+        let prints: Vec<Option<MessageId>> =
+            items.iter().map(|(item, keyed)| keyed.then_some(item.draft.spec.id)).collect();
+        let items: Vec<EnqueueItem> = items.into_iter().map(|(item, _)| item).collect();
+        let batch = if all_or_nothing { Batch::all_or_nothing(items)? } else { Batch::each(items)? };
+        let outcomes = self.enqueue_batch(batch).await?;
+        Ok(outcomes.into_iter().zip(prints).map(|(outcome, print)| same_message(outcome, print)).collect())
+    }
+
+    /// The messages with ids, and whether the id tells what is in the message.
+    fn items(&self, messages: Vec<NewMessage>) -> Result<Vec<(EnqueueItem, bool)>, BrokerError> {
+        let now = self.now();
+        let mut ids = chance::ids(now, messages.len())?.into_iter();
+        let mut items = Vec::with_capacity(messages.len());
+        for message in messages {
+            let NewMessage { queue, id, mut draft, idempotency_key } = message;
+            let fresh = ids.next().unwrap_or(MessageId::MIN);
+            draft.spec.id = id.unwrap_or(fresh);
+            let keyed = idempotency_key.is_some();
+            if let Some(key) = idempotency_key {
+                draft.spec.id = MessageId::new(now, print(&queue, &key, &draft));
+                draft.spec.dedup = Some(Dedup { key, unique: Uniqueness::Window });
+            }
+            items.push((EnqueueItem { queue, draft }, keyed));
+        }
+        Ok(items)
+    }
+
+    async fn enqueue_batch(&self, batch: Batch<EnqueueItem>) -> Result<Vec<EnqueueOutcome>, BrokerError> {
+        let told: Vec<Told> = batch.items().iter().map(Told::of).collect();
+        let repeat = self.config.auto_create.then(|| batch.clone());
+        let mut outcomes = self.store.enqueue(self.at(), batch).await?;
+        if let Some(repeat) = repeat
+            && self.create_missing(&outcomes).await?
+        {
+            // Where something was enqueued beside it, only what was refused is asked for again.
+            outcomes = self.enqueue_rest(repeat, outcomes).await?;
+        }
+        self.tell_enqueued(&told, &outcomes);
+        Ok(outcomes)
+    }
+
+    /// Creates the queues that were missing; says whether there were any.
+    async fn create_missing(&self, outcomes: &[EnqueueOutcome]) -> Result<bool, BrokerError> {
+        let mut any = false;
+        for outcome in outcomes {
+            let EnqueueOutcome::Refused(EnqueueRefusal::QueueNotFound(missing)) = outcome else { continue };
+            any = true;
+            let request = CreateQueue { name: missing.0.clone(), config: QueueConfig::default() };
+            match self.create_queue(request).await {
+                Ok(_) | Err(BrokerError::Queue(QueueError::AlreadyExists(_))) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(any)
+    }
+
+    async fn enqueue_rest(
+        &self,
+        batch: Batch<EnqueueItem>,
+        mut outcomes: Vec<EnqueueOutcome>,
+    ) -> Result<Vec<EnqueueOutcome>, BrokerError> {
+        if batch.is_all_or_nothing() {
+            return Ok(self.store.enqueue(self.at(), batch).await?);
+        }
+        let missing = |outcome: &EnqueueOutcome| {
+            matches!(outcome, EnqueueOutcome::Refused(EnqueueRefusal::QueueNotFound(_)))
+        };
+        let rest: Vec<EnqueueItem> = batch
+            .into_items()
+            .into_iter()
+            .zip(&outcomes)
+            .filter(|(_, outcome)| missing(outcome))
+            .map(|(item, _)| item)
+            .collect();
+        let mut again = self.store.enqueue(self.at(), Batch::each(rest)?).await?.into_iter();
+        for outcome in outcomes.iter_mut().filter(|outcome| missing(outcome)) {
+            if let Some(better) = again.next() {
+                *outcome = better;
+            }
+        }
+        Ok(outcomes)
+    }
+
+    /// Wakes who waits, counts, and tells.
+    fn tell_enqueued(&self, told: &[Told], outcomes: &[EnqueueOutcome]) {
+        let now = self.now();
+        let mut counts = BTreeMap::<&QueueName, (u64, u64)>::new();
+        for (told, outcome) in told.iter().zip(outcomes) {
+            let (new, duplicates) = counts.entry(&told.queue).or_default();
+            match outcome {
+                EnqueueOutcome::Enqueued { visible_at, .. } => {
+                    *new += 1;
+                    self.wake_for_new(told, *visible_at);
+                }
+                EnqueueOutcome::Duplicate { .. } => *duplicates += 1,
+                EnqueueOutcome::Refused(_) | EnqueueOutcome::Aborted => {}
+            }
+        }
+        for (queue, (new, duplicates)) in counts {
+            self.metrics.enqueued(queue, new, duplicates);
+            self.events.tell(Happening::Enqueue, queue, new, Trigger::Producer, now);
+        }
+    }
+
+    fn wake_for_new(&self, told: &Told, visible_at: Timestamp) {
+        if let Some(live) = self.queues.known(&told.queue) {
+            if told.ready {
+                live.waiters.wake(Ready::Fresh(&told.kind, &told.source));
+            } else {
+                live.due_by(visible_at);
+            }
+        }
+        if told.expires {
+            self.sweep_sooner.notify_waiters();
+        }
+    }
+}
+
+/// What is told about an item once it is in its queue.
+struct Told {
+    queue: QueueName,
+    kind: redrive_core::message::MessageType,
+    source: redrive_core::message::Source,
+    ready: bool,
+    expires: bool,
+}
+
+impl Told {
+    fn of(item: &EnqueueItem) -> Self {
+        let spec = &item.draft.spec;
+        Self {
+            queue: item.queue.clone(),
+            kind: spec.kind.clone(),
+            source: spec.source.clone(),
+            ready: item.draft.visible == When::Now,
+            expires: item.draft.expires.is_some(),
+        }
+    }
+}
+
+/// What a message says, in as many bits as an id has beside its time. An id that is made of it tells whether the first
+/// message under an idempotency key was the same, also when that one is long gone.
+fn print(queue: &QueueName, key: &DedupKey, draft: &Draft) -> u128 {
+    let spec = &draft.spec;
+    let mut hash = Sha256::new();
+    let mut part = |bytes: &[u8]| {
+        hash.update((bytes.len() as u64).to_le_bytes());
+        hash.update(bytes);
+    };
+    part(queue.as_str().as_bytes());
+    part(key.as_str().as_bytes());
+    part(spec.kind.as_str().as_bytes());
+    part(spec.source.as_str().as_bytes());
+    part(spec.fairness_key.as_str().as_bytes());
+    part(spec.content_type.as_str().as_bytes());
+    for (name, value) in spec.headers.iter() {
+        part(name.as_bytes());
+        part(value.as_bytes());
+    }
+    part(spec.body.bytes());
+    let digest = hash.finalize();
+    digest.iter().take(16).fold(0, |print, byte| print << 8 | u128::from(*byte))
+}
+
+/// Refuses a duplicate that was another message.
+fn same_message(outcome: EnqueueOutcome, print: Option<MessageId>) -> Result<EnqueueOutcome, BrokerError> {
+    // The first six bytes of an id are its time.
+    let said = |id: MessageId| id.as_bytes().iter().skip(6).copied().collect::<Vec<u8>>();
+    match (&outcome, print) {
+        (EnqueueOutcome::Duplicate { id }, Some(print)) if said(*id) != said(print) => {
+            Err(BrokerError::KeyReused)
+        }
+        _ => Ok(outcome),
+    }
+}

@@ -1,0 +1,46 @@
+//! The running queue: a store, and everything that happens over it while time passes.
+//!
+//! [`Broker`] is the handle that every API calls, one method per verb in the file of its name. `waiters` and [`LeaseCall`]
+//! are the long poll: nobody looks twice unless something was said to be ready. `sweep` ends what is overdue when its
+//! time comes. `breaker` tells an outage from a poison message, `operations` does what takes more than one call. `events`,
+//! `metrics`, `history` and `log` tell what happened, `why` what does not.
+//!
+//! The store decides and remembers; what is kept here (who waits, windows, samples) is gone with the process, and
+//! nothing is lost by that.
+
+mod breaker;
+mod broker;
+mod chance;
+mod clock;
+mod config;
+mod enqueue;
+mod error;
+mod events;
+mod history;
+mod lease;
+mod log;
+mod message;
+mod metrics;
+mod operations;
+mod queue;
+mod queues;
+mod settle;
+mod sweep;
+mod waiters;
+mod why;
+
+pub use breaker::BreakerView;
+pub use broker::{Background, Broker, Shared};
+#[cfg(feature = "test-clock")]
+pub use clock::ManualClock;
+pub use clock::{Clock, pause};
+pub use config::BrokerConfig;
+pub use enqueue::NewMessage;
+pub use error::BrokerError;
+pub use events::{Act, Event, Happening, Told, Trigger, Watch};
+pub use history::Sample;
+pub use lease::{Delivery, LeaseCall};
+pub use metrics::RetryShare;
+pub use operations::{NewOperation, Operation, OperationId, OperationState, Progress, Work};
+pub use settle::{Bury, Extend, Nack, Release, Settlement, Target};
+pub use why::{Obstacle, Why};

@@ -1,0 +1,373 @@
+//! Numbers for Prometheus. Labels are bounded: beyond so many queues or types, the rest is counted as `other`.
+
+use std::collections::HashSet;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Mutex, PoisonError, RwLock};
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::{Registry, Unit};
+use redrive_core::message::{MessageType, State};
+use redrive_core::queue::QueueName;
+use redrive_core::time::Millis;
+
+/// A name that is one of a bounded set, or `other`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Bounded(String);
+
+impl EncodeLabelValue for Bounded {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), std::fmt::Error> {
+        EncodeLabelValue::encode(&self.0.as_str(), encoder)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfQueue {
+    queue: Bounded,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfType {
+    r#type: Bounded,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfState {
+    queue: Bounded,
+    state: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfCause {
+    queue: Bounded,
+    cause: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfChange {
+    queue: Bounded,
+    to: &'static str,
+}
+
+/// The first names that come get a label of their own.
+#[derive(Debug)]
+struct Names {
+    known: RwLock<HashSet<String>>,
+    max: usize,
+}
+
+impl Names {
+    fn new(max: usize) -> Self {
+        Self { known: RwLock::default(), max }
+    }
+
+    fn bounded(&self, name: &str) -> Bounded {
+        if self.known.read().unwrap_or_else(PoisonError::into_inner).contains(name) {
+            return Bounded(name.to_owned());
+        }
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= self.max {
+            return Bounded("other".to_owned());
+        }
+        known.insert(name.to_owned());
+        Bounded(name.to_owned())
+    }
+
+    fn forget(&self, name: &str) {
+        self.known.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+    }
+}
+
+type Counters<L> = Family<L, Counter>;
+
+/// What the broker counts.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    registry: Mutex<Registry>,
+    queues: Names,
+    types: Names,
+    enqueued: Counters<OfQueue>,
+    duplicates: Counters<OfQueue>,
+    leased: Counters<OfQueue>,
+    acked: Counters<OfQueue>,
+    failed: Counters<OfCause>,
+    retried: Counters<OfQueue>,
+    dead: Counters<OfQueue>,
+    lease_expired: Counters<OfQueue>,
+    lease_extended: Counters<OfQueue>,
+    released: Counters<OfQueue>,
+    type_retries: Counters<OfType>,
+    type_succeeded: Counters<OfType>,
+    type_died: Counters<OfType>,
+    breaker_changes: Counters<OfChange>,
+    messages: Family<OfState, Gauge>,
+    oldest_ready: Family<OfQueue, Gauge<f64, AtomicU64>>,
+    waiting_polls: Gauge,
+    run_seconds: Family<OfQueue, Histogram>,
+    attempts_to_success: Histogram,
+}
+
+fn seconds() -> Histogram {
+    Histogram::new(exponential_buckets(0.005, 4.0, 10))
+}
+
+impl Metrics {
+    pub(crate) fn new(labels_max: usize) -> Self {
+        let metrics = Self {
+            registry: Mutex::new(Registry::with_prefix("redrive")),
+            queues: Names::new(labels_max),
+            types: Names::new(labels_max),
+            enqueued: Family::default(),
+            duplicates: Family::default(),
+            leased: Family::default(),
+            acked: Family::default(),
+            failed: Family::default(),
+            retried: Family::default(),
+            dead: Family::default(),
+            lease_expired: Family::default(),
+            lease_extended: Family::default(),
+            released: Family::default(),
+            type_retries: Family::default(),
+            type_succeeded: Family::default(),
+            type_died: Family::default(),
+            breaker_changes: Family::default(),
+            messages: Family::default(),
+            oldest_ready: Family::default(),
+            waiting_polls: Gauge::default(),
+            run_seconds: Family::new_with_constructor(seconds),
+            attempts_to_success: Histogram::new([1.0, 2.0, 3.0, 4.0, 5.0, 8.0, 13.0, 21.0]),
+        };
+        metrics.register();
+        metrics
+    }
+
+    fn register(&self) {
+        let mut registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
+        let counters = [
+            ("enqueued", "Messages that came in", &self.enqueued),
+            ("duplicates", "Enqueues that were answered with an earlier message", &self.duplicates),
+            ("leased", "Messages that were handed out", &self.leased),
+            ("acked", "Messages that succeeded", &self.acked),
+            ("retried", "Attempts that failed and will be made again", &self.retried),
+            ("dead", "Messages that died", &self.dead),
+            ("lease_expired", "Leases that ran out", &self.lease_expired),
+            ("lease_extended", "Leases that were extended", &self.lease_extended),
+            ("released", "Messages that were given back unharmed", &self.released),
+        ];
+        for (name, help, counter) in counters {
+            registry.register(name, help, counter.clone());
+        }
+        registry.register("failed", "Attempts that failed, by cause", self.failed.clone());
+        let types = [
+            ("type_retries", "Retries of messages of a type", &self.type_retries),
+            (
+                "type_succeeded_after_retry",
+                "Messages of a type that succeeded after a retry",
+                &self.type_succeeded,
+            ),
+            ("type_died", "Messages of a type that died", &self.type_died),
+        ];
+        for (name, help, counter) in types {
+            registry.register(name, help, counter.clone());
+        }
+        registry.register("breaker_changes", "Changes of a breaker's state", self.breaker_changes.clone());
+        registry.register("messages", "Messages in a state", self.messages.clone());
+        registry.register_with_unit(
+            "oldest_ready_age",
+            "How long the oldest ready message has been ready",
+            Unit::Seconds,
+            self.oldest_ready.clone(),
+        );
+        registry.register("waiting_polls", "Long polls that wait", self.waiting_polls.clone());
+        registry.register_with_unit(
+            "run",
+            "From the lease to the ack of a message that succeeded",
+            Unit::Seconds,
+            self.run_seconds.clone(),
+        );
+        registry.register(
+            "attempts_to_success",
+            "Attempts that a message took to succeed",
+            self.attempts_to_success.clone(),
+        );
+    }
+
+    fn of_queue(&self, queue: &QueueName) -> OfQueue {
+        OfQueue { queue: self.queues.bounded(queue.as_str()) }
+    }
+
+    fn of_type(&self, kind: &MessageType) -> OfType {
+        OfType { r#type: self.types.bounded(kind.as_str()) }
+    }
+
+    pub(crate) fn enqueued(&self, queue: &QueueName, new: u64, duplicates: u64) {
+        let labels = self.of_queue(queue);
+        self.enqueued.get_or_create(&labels).inc_by(new);
+        self.duplicates.get_or_create(&labels).inc_by(duplicates);
+    }
+
+    pub(crate) fn leased(&self, queue: &QueueName, messages: u64) {
+        self.leased.get_or_create(&self.of_queue(queue)).inc_by(messages);
+    }
+
+    pub(crate) fn extended(&self, queue: &QueueName, messages: u64) {
+        self.lease_extended.get_or_create(&self.of_queue(queue)).inc_by(messages);
+    }
+
+    pub(crate) fn released(&self, queue: &QueueName, messages: u64) {
+        self.released.get_or_create(&self.of_queue(queue)).inc_by(messages);
+    }
+
+    pub(crate) fn acked(&self, queue: &QueueName, kind: &MessageType, attempts: u32, run: Millis) {
+        let labels = self.of_queue(queue);
+        self.acked.get_or_create(&labels).inc();
+        #[expect(clippy::cast_precision_loss, reason = "a lease is far shorter than 2^52 milliseconds")]
+        self.run_seconds.get_or_create(&labels).observe(run.get() as f64 / 1_000.0);
+        self.attempts_to_success.observe(f64::from(attempts));
+        if attempts > 1 {
+            self.type_succeeded.get_or_create(&self.of_type(kind)).inc();
+        }
+    }
+
+    /// An attempt failed, and the message died of it or will be tried again.
+    pub(crate) fn failed(&self, queue: &QueueName, kind: &MessageType, cause: &'static str, died: bool) {
+        let labels = OfCause { queue: self.queues.bounded(queue.as_str()), cause };
+        self.failed.get_or_create(&labels).inc();
+        if cause == "expire" {
+            self.lease_expired.get_or_create(&self.of_queue(queue)).inc();
+        }
+        if died {
+            self.dead.get_or_create(&self.of_queue(queue)).inc();
+            self.type_died.get_or_create(&self.of_type(kind)).inc();
+        } else {
+            self.retried.get_or_create(&self.of_queue(queue)).inc();
+            self.type_retries.get_or_create(&self.of_type(kind)).inc();
+        }
+    }
+
+    pub(crate) fn breaker_changed(&self, queue: &QueueName, to: &'static str) {
+        let labels = OfChange { queue: self.queues.bounded(queue.as_str()), to };
+        self.breaker_changes.get_or_create(&labels).inc();
+    }
+
+    pub(crate) fn polls(&self, more: i64) {
+        self.waiting_polls.inc_by(more);
+    }
+
+    /// How many messages of a queue are in each state at this moment, and how long the oldest has been ready.
+    pub(crate) fn set_depth(&self, queue: &QueueName, states: &redrive_store::StateCounts, oldest: Millis) {
+        let queue = self.queues.bounded(queue.as_str());
+        for state in State::ALL {
+            let labels = OfState { queue: queue.clone(), state: state.name() };
+            let count = i64::try_from(states.of(state)).unwrap_or(i64::MAX);
+            self.messages.get_or_create(&labels).set(count);
+        }
+        #[expect(clippy::cast_precision_loss, reason = "an age is far shorter than 2^52 milliseconds")]
+        self.oldest_ready.get_or_create(&OfQueue { queue }).set(oldest.get() as f64 / 1_000.0);
+    }
+
+    /// Gives up the labels of a queue that is gone.
+    pub(crate) fn forget_queue(&self, queue: &QueueName) {
+        let labels = self.of_queue(queue);
+        for counter in [
+            &self.enqueued,
+            &self.duplicates,
+            &self.leased,
+            &self.acked,
+            &self.retried,
+            &self.dead,
+            &self.lease_expired,
+            &self.lease_extended,
+            &self.released,
+        ] {
+            counter.remove(&labels);
+        }
+        self.run_seconds.remove(&labels);
+        self.oldest_ready.remove(&labels);
+        for state in State::ALL {
+            self.messages.remove(&OfState { queue: labels.queue.clone(), state: state.name() });
+        }
+        self.queues.forget(queue.as_str());
+    }
+
+    /// All of it as Prometheus reads it.
+    pub(crate) fn encode(&self) -> String {
+        let mut text = String::new();
+        let registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
+        // Writing to a string cannot fail.
+        if encode(&mut text, &registry).is_err() {
+            text.clear();
+        }
+        text
+    }
+
+    /// What the counters say about the messages of one type.
+    pub(crate) fn retries_of(&self, kind: &MessageType) -> RetryShare {
+        let labels = self.of_type(kind);
+        RetryShare {
+            retries: self.type_retries.get_or_create(&labels).get(),
+            succeeded_after_retry: self.type_succeeded.get_or_create(&labels).get(),
+            died: self.type_died.get_or_create(&labels).get(),
+        }
+    }
+}
+
+/// How the retries of one type of message went, since the broker started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RetryShare {
+    /// Attempts that failed and were made again.
+    pub retries: u64,
+    /// Messages that succeeded after a retry.
+    pub succeeded_after_retry: u64,
+    /// Messages that died.
+    pub died: u64,
+}
+
+impl RetryShare {
+    /// Of the messages that were retried and came to an end, the share that succeeded.
+    #[expect(clippy::cast_precision_loss, reason = "a share for people")]
+    pub fn succeeded(&self) -> Option<f64> {
+        let ended = self.succeeded_after_retry + self.died;
+        (ended > 0).then(|| self.succeeded_after_retry as f64 / ended as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_bounded_and_given_back() {
+        let metrics = Metrics::new(2);
+        let queue = |name: &str| QueueName::new(name).unwrap();
+        for name in ["a", "b", "c", "d"] {
+            metrics.enqueued(&queue(name), 1, 0);
+        }
+        let text = metrics.encode();
+        assert!(text.contains("redrive_enqueued_total{queue=\"a\"} 1"), "{text}");
+        assert!(text.contains("redrive_enqueued_total{queue=\"other\"} 2"), "{text}");
+        metrics.forget_queue(&queue("a"));
+        metrics.enqueued(&queue("c"), 1, 0);
+        let text = metrics.encode();
+        assert!(
+            !text.contains("queue=\"a\"") && text.contains("redrive_enqueued_total{queue=\"c\"} 1"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn shares_are_of_messages_that_came_to_an_end() {
+        let metrics = Metrics::new(8);
+        let (queue, kind) = (QueueName::new("q").unwrap(), MessageType::new("paid").unwrap());
+        metrics.failed(&queue, &kind, "nack", false);
+        assert_eq!(metrics.retries_of(&kind).succeeded(), None);
+        metrics.acked(&queue, &kind, 2, Millis::new(5));
+        metrics.failed(&queue, &kind, "nack", true);
+        assert_eq!(metrics.retries_of(&kind).succeeded(), Some(0.5));
+        assert_eq!(metrics.retries_of(&kind).retries, 1);
+    }
+}

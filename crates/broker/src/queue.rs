@@ -1,0 +1,80 @@
+//! Queues: create, update, delete, pause, look.
+
+use redrive_core::queue::{Queue, QueueName};
+use redrive_store::{
+    CreateQueue, DeleteQueue, FailureGroup, Limit, PauseQueue, QueueNotFound, QueueStats, UpdateQueue,
+};
+
+use crate::broker::Broker;
+use crate::error::BrokerError;
+use crate::events::{Act, Happening, Trigger};
+
+impl Broker {
+    fn tell_queue(&self, act: Act, queue: &QueueName) {
+        self.events.tell(Happening::Queue(act), queue, 0, Trigger::Operator, self.now());
+    }
+
+    /// Creates a queue.
+    pub async fn create_queue(&self, request: CreateQueue) -> Result<Queue, BrokerError> {
+        let queue = self.store.create_queue(self.at(), request).await?;
+        self.note_queue(&queue);
+        self.tell_queue(Act::Created, &queue.name);
+        Ok(queue)
+    }
+
+    /// Changes the configuration of a queue. What is over a cap that was lowered is lapsed by the sweeper, which is
+    /// told.
+    pub async fn update_queue(&self, request: UpdateQueue) -> Result<Queue, BrokerError> {
+        let queue = self.store.update_queue(self.at(), request).await?;
+        self.note_queue(&queue);
+        self.sweep_sooner.notify_waiters();
+        self.tell_queue(Act::Updated, &queue.name);
+        Ok(queue)
+    }
+
+    /// Deletes a queue; by force, its messages and their leases with it.
+    pub async fn delete_queue(&self, request: DeleteQueue) -> Result<(), BrokerError> {
+        let name = request.name.clone();
+        self.store.delete_queue(self.at(), request).await?;
+        self.forget_queue(&name);
+        self.tell_queue(Act::Deleted, &name);
+        Ok(())
+    }
+
+    /// Pauses or resumes a queue or one fairness key of it.
+    pub async fn pause_queue(&self, request: PauseQueue) -> Result<Queue, BrokerError> {
+        let act = if request.pause.is_some() { Act::Paused } else { Act::Resumed };
+        let queue = self.store.pause_queue(self.at(), request).await?;
+        self.note_queue(&queue);
+        self.tell_queue(act, &queue.name);
+        Ok(queue)
+    }
+
+    /// A queue.
+    pub async fn get_queue(&self, name: &QueueName) -> Result<Queue, BrokerError> {
+        self.store.get_queue(name).await?.ok_or_else(|| QueueNotFound(name.clone()).into())
+    }
+
+    /// Queues by name, after the one given.
+    pub async fn list_queues(
+        &self,
+        after: Option<&QueueName>,
+        limit: Limit,
+    ) -> Result<Vec<Queue>, BrokerError> {
+        Ok(self.store.list_queues(after, limit).await?)
+    }
+
+    /// A queue at this moment.
+    pub async fn stats(&self, name: &QueueName) -> Result<QueueStats, BrokerError> {
+        Ok(self.store.stats(self.at(), name).await?)
+    }
+
+    /// Groups of dead messages whose errors are alike, the largest first.
+    pub async fn failure_groups(
+        &self,
+        name: &QueueName,
+        limit: Limit,
+    ) -> Result<Vec<FailureGroup>, BrokerError> {
+        Ok(self.store.failure_groups(name, limit).await?)
+    }
+}
