@@ -154,8 +154,8 @@ impl Broker {
         Ok(self.metrics.encode())
     }
 
-    /// How the retries of a message type went since the broker started.
-    pub fn retries_of(&self, kind: &redrive_core::message::MessageType) -> crate::RetryShare {
-        self.metrics.retries_of(kind)
+    /// How the retries of each message type went since the broker started, by type.
+    pub fn retries(&self) -> Vec<(String, crate::RetryShare)> {
+        self.metrics.retries()
     }
 }

@@ -305,9 +305,17 @@ impl Metrics {
         text
     }
 
-    /// What the counters say about the messages of one type.
-    pub(crate) fn retries_of(&self, kind: &MessageType) -> RetryShare {
-        let labels = self.of_type(kind);
+    /// What the counters say about each type of message, by name.
+    pub(crate) fn retries(&self) -> Vec<(String, RetryShare)> {
+        let known = self.types.known.read().unwrap_or_else(PoisonError::into_inner);
+        let mut names: Vec<String> = known.iter().cloned().collect();
+        drop(known);
+        names.sort_unstable();
+        names.into_iter().map(|name| (name.clone(), self.retries_of(Bounded(name)))).collect()
+    }
+
+    fn retries_of(&self, name: Bounded) -> RetryShare {
+        let labels = OfType { r#type: name };
         RetryShare {
             retries: self.type_retries.get_or_create(&labels).get(),
             succeeded_after_retry: self.type_succeeded.get_or_create(&labels).get(),
@@ -364,10 +372,10 @@ mod tests {
         let metrics = Metrics::new(8);
         let (queue, kind) = (QueueName::new("q").unwrap(), MessageType::new("paid").unwrap());
         metrics.failed(&queue, &kind, "nack", false);
-        assert_eq!(metrics.retries_of(&kind).succeeded(), None);
+        let shares = || metrics.retries().pop().unwrap().1;
+        assert_eq!(shares().succeeded(), None);
         metrics.acked(&queue, &kind, 2, Millis::new(5));
         metrics.failed(&queue, &kind, "nack", true);
-        assert_eq!(metrics.retries_of(&kind).succeeded(), Some(0.5));
-        assert_eq!(metrics.retries_of(&kind).retries, 1);
+        assert_eq!((shares().succeeded(), shares().retries), (Some(0.5), 1));
     }
 }

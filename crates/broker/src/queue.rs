@@ -1,8 +1,9 @@
 //! Queues: create, update, delete, pause, look.
 
-use redrive_core::queue::{Queue, QueueName};
+use redrive_core::queue::{Queue, QueueConfig, QueueName, Weights};
 use redrive_store::{
-    CreateQueue, DeleteQueue, FailureGroup, Limit, PauseQueue, QueueNotFound, QueueStats, UpdateQueue,
+    CreateQueue, DeleteQueue, FailureGroup, Limit, PauseQueue, QueueError, QueueNotFound, QueueStats,
+    UpdateQueue,
 };
 
 use crate::broker::Broker;
@@ -30,6 +31,20 @@ impl Broker {
         self.sweep_sooner.notify_waiters();
         self.tell_queue(Act::Updated, &queue.name);
         Ok(queue)
+    }
+
+    /// Sets how many messages each fairness key of a queue is served in its turn, and nothing else.
+    pub async fn set_weights(&self, name: QueueName, weights: Weights) -> Result<Queue, BrokerError> {
+        loop {
+            let queue = self.get_queue(&name).await?;
+            let config = QueueConfig { weights: Some(weights.clone()), ..queue.config };
+            let update = UpdateQueue { name: name.clone(), config, expected: Some(queue.version) };
+            match self.update_queue(update).await {
+                // Somebody else changed it meanwhile: what they set must not be lost.
+                Err(BrokerError::Queue(QueueError::VersionMismatch { .. })) => {}
+                updated => return updated,
+            }
+        }
     }
 
     /// Deletes a queue; by force, its messages and their leases with it.

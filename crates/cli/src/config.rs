@@ -1,0 +1,284 @@
+//! The configuration of the server: defaults, under a file, under the environment, under flags.
+//!
+//! A layer is what one of those says; what it does not say comes from the layer below. A wrong value stops the start with a
+//! message that says which value, and where it stands.
+
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, bail};
+use redrive_broker::BrokerConfig;
+use redrive_core::queue::QueueSettings;
+use redrive_core::time::Millis;
+use redrive_store::Limit;
+use redrive_store_embedded::Durability;
+use serde::Deserialize;
+
+use crate::logs::LogFormat;
+
+/// The file that is read where no other is named.
+const FILE: &str = "redrive.toml";
+
+/// Which store keeps the queues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum StoreKind {
+    /// A journal in a directory.
+    Embedded,
+    /// Nothing survives the process. For trying things out.
+    Memory,
+}
+
+/// What one layer says.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Layer {
+    pub(crate) listen: Option<String>,
+    pub(crate) data: Option<PathBuf>,
+    pub(crate) store: Option<StoreKind>,
+    pub(crate) durability: Option<String>,
+    pub(crate) auto_create: Option<bool>,
+    pub(crate) log_format: Option<LogFormat>,
+    pub(crate) log_level: Option<String>,
+    pub(crate) lease_timeout_ms: Option<u64>,
+    pub(crate) max_attempts: Option<u32>,
+    pub(crate) requeue_batch_size: Option<u32>,
+    pub(crate) overdue_check_interval_ms: Option<u64>,
+    pub(crate) restart_grace_ms: Option<u64>,
+    pub(crate) polls_max: Option<u32>,
+}
+
+impl Layer {
+    /// This layer over another.
+    fn over(self, below: Self) -> Self {
+        Self {
+            listen: self.listen.or(below.listen),
+            data: self.data.or(below.data),
+            store: self.store.or(below.store),
+            durability: self.durability.or(below.durability),
+            auto_create: self.auto_create.or(below.auto_create),
+            log_format: self.log_format.or(below.log_format),
+            log_level: self.log_level.or(below.log_level),
+            lease_timeout_ms: self.lease_timeout_ms.or(below.lease_timeout_ms),
+            max_attempts: self.max_attempts.or(below.max_attempts),
+            requeue_batch_size: self.requeue_batch_size.or(below.requeue_batch_size),
+            overdue_check_interval_ms: self.overdue_check_interval_ms.or(below.overdue_check_interval_ms),
+            restart_grace_ms: self.restart_grace_ms.or(below.restart_grace_ms),
+            polls_max: self.polls_max.or(below.polls_max),
+        }
+    }
+
+    fn file(path: &Path) -> anyhow::Result<Self> {
+        let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+        // The error of the parser names line and column.
+        toml::from_str(&text).map_err(|error| anyhow!("{}: {error}", path.display()))
+    }
+
+    /// What the environment says, by `variable`.
+    fn environment(variable: impl Fn(&str) -> Option<String>) -> anyhow::Result<Self> {
+        let named = |name: &str, alias: Option<&str>| {
+            let own = format!("REDRIVE_{name}");
+            let found = variable(&own).map(|value| (own, value));
+            found.or_else(|| alias.and_then(|alias| Some((alias.to_owned(), variable(alias)?))))
+        };
+        let seconds = named("", Some("ACK_TIMEOUT_SECONDS"));
+        let lease_timeout_ms = match (named("LEASE_TIMEOUT_MS", None), seconds) {
+            (Some(found), _) => Some(number(&found)?),
+            (None, Some(found)) => Some(number::<u64>(&found)?.saturating_mul(1_000)),
+            (None, None) => None,
+        };
+        let integer = |name, alias| named(name, alias).map(|found| number(&found)).transpose();
+        let long = |name, alias| named(name, alias).map(|found| number(&found)).transpose();
+        Ok(Self {
+            listen: named("LISTEN", None).map(|(_, value)| value),
+            data: named("DATA", None).map(|(_, value)| value.into()),
+            store: named("STORE", None).map(|found| word(&found)).transpose()?,
+            durability: named("DURABILITY", None).map(|(_, value)| value),
+            auto_create: named("AUTO_CREATE", None).map(|found| yes_or_no(&found)).transpose()?,
+            log_format: named("LOG_FORMAT", None).map(|found| word(&found)).transpose()?,
+            log_level: named("LOG_LEVEL", None).map(|(_, value)| value),
+            lease_timeout_ms,
+            max_attempts: integer("MAX_ATTEMPTS", Some("MAX_ATTEMPTS"))?,
+            requeue_batch_size: integer("REQUEUE_BATCH_SIZE", Some("REQUEUE_BATCH_SIZE"))?,
+            overdue_check_interval_ms: long("OVERDUE_CHECK_INTERVAL_MS", Some("OVERDUE_CHECK_INTERVAL_MS"))?,
+            restart_grace_ms: long("RESTART_GRACE_MS", None)?,
+            polls_max: integer("POLLS_MAX", None)?,
+        })
+    }
+}
+
+type Found = (String, String);
+
+fn number<T: std::str::FromStr>((name, value): &Found) -> anyhow::Result<T> {
+    value.parse().map_err(|_| anyhow!("{name}: `{value}` is no whole number, or too large"))
+}
+
+fn yes_or_no((name, value): &Found) -> anyhow::Result<bool> {
+    value.parse().map_err(|_| anyhow!("{name}: `{value}` must be true or false"))
+}
+
+fn word<T: clap::ValueEnum>((name, value): &Found) -> anyhow::Result<T> {
+    T::from_str(value, false).map_err(|_| {
+        let words = T::value_variants().iter().filter_map(T::to_possible_value);
+        let words: Vec<String> = words.map(|word| word.get_name().to_owned()).collect();
+        anyhow!("{name}: `{value}` must be one of {}", words.join(", "))
+    })
+}
+
+/// What the server is started with.
+#[derive(Debug, Clone)]
+pub(crate) struct Config {
+    pub(crate) listen: SocketAddr,
+    pub(crate) data: PathBuf,
+    pub(crate) store: StoreKind,
+    pub(crate) durability: Durability,
+    pub(crate) log_format: LogFormat,
+    pub(crate) log_level: String,
+    pub(crate) restart_grace: Millis,
+    pub(crate) broker: BrokerConfig,
+}
+
+impl Config {
+    /// Reads every layer.
+    pub(crate) fn load(flags: Layer, file: Option<&Path>) -> anyhow::Result<Self> {
+        let written = match file {
+            Some(path) => Layer::file(path)?,
+            None if Path::new(FILE).exists() => Layer::file(Path::new(FILE))?,
+            None => Layer::default(),
+        };
+        let environment = Layer::environment(|name| std::env::var(name).ok())?;
+        Self::of(flags.over(environment.over(written)))
+    }
+
+    fn of(layer: Layer) -> anyhow::Result<Self> {
+        let listen = layer.listen.unwrap_or_else(|| "127.0.0.1:7400".to_owned());
+        let listen: SocketAddr = listen.parse().map_err(|_| {
+            anyhow!("listen: `{listen}` must be an address and a port, such as 127.0.0.1:7400")
+        })?;
+        let mut defaults = QueueSettings::default();
+        if let Some(ms) = layer.lease_timeout_ms {
+            defaults.lease_timeout = Millis::new(ms);
+        }
+        if let Some(max) = layer.max_attempts {
+            let max = NonZeroU32::new(max).ok_or_else(|| anyhow!("max_attempts: must be at least 1"))?;
+            defaults.retry.max_attempts = Some(max);
+        }
+        defaults.check().map_err(|invalid| anyhow!("{invalid}"))?;
+        let usual = BrokerConfig::default();
+        let requeue_batch_size = match layer.requeue_batch_size {
+            Some(size) => Limit::new(size as usize)
+                .map_err(|_| anyhow!("requeue_batch_size: must lie between 1 and 1000"))?,
+            None => usual.requeue_batch_size,
+        };
+        let overdue_check_interval =
+            layer.overdue_check_interval_ms.map_or(usual.overdue_check_interval, Millis::new);
+        if overdue_check_interval < Millis::new(10) {
+            bail!("overdue_check_interval_ms: must be at least 10");
+        }
+        let broker = BrokerConfig {
+            defaults,
+            // Whoever can reach the loopback may create queues by using them; elsewhere it must be asked for.
+            auto_create: layer.auto_create.unwrap_or_else(|| listen.ip().is_loopback()),
+            overdue_check_interval,
+            requeue_batch_size,
+            polls_max: layer.polls_max.map_or(usual.polls_max, |max| max as usize),
+            ..usual
+        };
+        Ok(Self {
+            listen,
+            data: layer.data.unwrap_or_else(|| "redrive-data".into()),
+            store: layer.store.unwrap_or(StoreKind::Embedded),
+            durability: durability(layer.durability.as_deref().unwrap_or("sync"))?,
+            log_format: layer.log_format.unwrap_or(LogFormat::Human),
+            log_level: layer.log_level.unwrap_or_else(|| "info".to_owned()),
+            restart_grace: layer.restart_grace_ms.map_or(Millis::from_secs(5), Millis::new),
+            broker,
+        })
+    }
+}
+
+/// `sync`, `none`, or `interval:50` for every 50 ms.
+fn durability(text: &str) -> anyhow::Result<Durability> {
+    match text {
+        "sync" => Ok(Durability::Sync),
+        "none" => Ok(Durability::None),
+        other => {
+            let ms = other.strip_prefix("interval:").and_then(|ms| ms.parse().ok()).filter(|ms| *ms > 0);
+            ms.map(|ms| Durability::Interval(Millis::new(ms)))
+                .ok_or_else(|| anyhow!("durability: `{other}` must be sync, none, or interval:MILLISECONDS"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(pairs: &[(&str, &str)]) -> anyhow::Result<Layer> {
+        Layer::environment(|name| {
+            pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn flags_win_over_the_environment_and_that_over_the_file() {
+        let file: Layer =
+            toml::from_str("max_attempts = 1\nlog_level = \"debug\"\nlisten = \"127.0.0.1:1\"").unwrap();
+        let environment =
+            environment(&[("REDRIVE_MAX_ATTEMPTS", "2"), ("REDRIVE_LISTEN", "127.0.0.1:2")]).unwrap();
+        let flags = Layer { listen: Some("127.0.0.1:3".to_owned()), ..Layer::default() };
+        let config = Config::of(flags.over(environment.over(file))).unwrap();
+        assert_eq!(config.listen.port(), 3);
+        assert_eq!(config.broker.defaults.retry.max_attempts, NonZeroU32::new(2));
+        assert_eq!(config.log_level, "debug");
+    }
+
+    #[test]
+    fn the_names_of_other_systems_are_honoured() {
+        let pairs = [
+            ("ACK_TIMEOUT_SECONDS", "45"),
+            ("MAX_ATTEMPTS", "7"),
+            ("REQUEUE_BATCH_SIZE", "10"),
+            ("OVERDUE_CHECK_INTERVAL_MS", "250"),
+        ];
+        let config = Config::of(environment(&pairs).unwrap()).unwrap();
+        assert_eq!(config.broker.defaults.lease_timeout, Millis::from_secs(45));
+        assert_eq!(config.broker.defaults.retry.max_attempts, NonZeroU32::new(7));
+        assert_eq!(config.broker.requeue_batch_size.get(), 10);
+        assert_eq!(config.broker.overdue_check_interval, Millis::new(250));
+        let both = [("ACK_TIMEOUT_SECONDS", "45"), ("REDRIVE_LEASE_TIMEOUT_MS", "5")];
+        assert_eq!(environment(&both).unwrap().lease_timeout_ms, Some(5), "our own name wins");
+    }
+
+    #[test]
+    fn a_wrong_value_is_named() {
+        let wrong = |pairs: &[(&str, &str)]| match environment(pairs) {
+            Ok(layer) => Config::of(layer).unwrap_err().to_string(),
+            Err(error) => error.to_string(),
+        };
+        for (name, value, said) in [
+            ("REDRIVE_LISTEN", "here", "listen: `here`"),
+            ("MAX_ATTEMPTS", "many", "MAX_ATTEMPTS: `many`"),
+            ("MAX_ATTEMPTS", "0", "max_attempts"),
+            ("REDRIVE_STORE", "tape", "REDRIVE_STORE: `tape` must be one of embedded, memory"),
+            ("REDRIVE_DURABILITY", "interval:0", "durability: `interval:0`"),
+            ("REDRIVE_AUTO_CREATE", "yes", "REDRIVE_AUTO_CREATE: `yes`"),
+            ("REQUEUE_BATCH_SIZE", "5000", "requeue_batch_size"),
+            ("OVERDUE_CHECK_INTERVAL_MS", "1", "overdue_check_interval_ms"),
+            ("ACK_TIMEOUT_SECONDS", "99999999", "lease_timeout"),
+        ] {
+            let message = wrong(&[(name, value)]);
+            assert!(message.contains(said), "{name}={value}: {message}");
+        }
+        assert!(toml::from_str::<Layer>("lisen = 1").unwrap_err().to_string().contains("lisen"));
+    }
+
+    #[test]
+    fn queues_come_by_themselves_only_on_loopback() {
+        let of =
+            |listen: &str| Config::of(Layer { listen: Some(listen.to_owned()), ..Layer::default() }).unwrap();
+        assert!(of("127.0.0.1:0").broker.auto_create && of("[::1]:0").broker.auto_create);
+        assert!(!of("0.0.0.0:0").broker.auto_create);
+    }
+}

@@ -1,0 +1,51 @@
+//! The program `redrive`. The only place where a store, a clock, a broker and a server are put together.
+
+mod clock;
+mod config;
+mod logs;
+mod serve;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[cfg(feature = "mimalloc")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// A durable work queue for work that fails.
+#[derive(Debug, Parser)]
+#[command(name = "redrive", version, about, max_term_width = 110)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Runs the server.
+    Serve(serve::ServeArguments),
+    /// Prints the description of the HTTP API.
+    #[command(hide = true)]
+    Openapi,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let outcome = match arguments.command {
+        Command::Serve(arguments) => serve::run(arguments),
+        Command::Openapi => openapi(),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("redrive: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn openapi() -> anyhow::Result<()> {
+    println!("{}", serde_json::to_string_pretty(&redrive_server::http::openapi())?);
+    Ok(())
+}

@@ -1,0 +1,169 @@
+//! `redrive serve`: the server, from its start to its end.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use redrive_broker::{Background, Broker, Clock};
+use redrive_core::receipt::ReceiptKey;
+use redrive_server::http;
+use redrive_store::Store;
+use redrive_store_memory::MemoryStore;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::clock::{TimeSource, WallClock};
+use crate::config::{Config, Layer, StoreKind};
+use crate::logs::{self, LogFormat};
+
+/// How long requests that are under way may take when the server ends.
+const DRAIN: Duration = Duration::from_secs(8);
+
+/// Runs the server.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArguments {
+    /// The address and the port, 127.0.0.1:7400 where nothing is said; port 0 takes a free one.
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<String>,
+    /// The directory of the embedded store, `redrive-data` where nothing is said.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Which store keeps the queues.
+    #[arg(long, value_name = "STORE")]
+    store: Option<StoreKind>,
+    /// What an answer waits for: `sync`, `none`, or `interval:MILLISECONDS`.
+    #[arg(long, value_name = "LEVEL")]
+    durability: Option<String>,
+    /// Whether a queue comes into being by the first message for it; true on loopback where nothing is said.
+    #[arg(long, value_name = "BOOL")]
+    auto_create: Option<bool>,
+    /// How log lines look.
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<LogFormat>,
+    /// Which log lines are written, such as `info` or `warn,redrive=debug`.
+    #[arg(long, value_name = "FILTER")]
+    log_level: Option<String>,
+    /// Takes the time from `POST /test/clock` instead of the machine.
+    #[cfg(feature = "test-clock")]
+    #[arg(long)]
+    test_clock: bool,
+    /// The file with the configuration; `redrive.toml` where there is one and nothing is said.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+impl ServeArguments {
+    #[cfg(feature = "test-clock")]
+    fn time(&self) -> TimeSource {
+        if self.test_clock {
+            TimeSource::Test(crate::clock::test::TestClock::new())
+        } else {
+            TimeSource::Machine
+        }
+    }
+
+    #[cfg(not(feature = "test-clock"))]
+    #[expect(clippy::unused_self, reason = "a build for tests has a flag for it")]
+    fn time(&self) -> TimeSource {
+        TimeSource::Machine
+    }
+
+    fn load(self) -> anyhow::Result<Config> {
+        let layer = Layer {
+            listen: self.listen,
+            data: self.data,
+            store: self.store,
+            durability: self.durability,
+            auto_create: self.auto_create,
+            log_format: self.log_format,
+            log_level: self.log_level,
+            ..Layer::default()
+        };
+        Config::load(layer, self.config.as_deref())
+    }
+}
+
+/// Runs the server until it is told to end.
+pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
+    let time = arguments.time();
+    let config = arguments.load()?;
+    logs::start(config.log_format, &config.log_level)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting")?;
+    let served = runtime.block_on(serve(config, time));
+    // Connections that nobody reads from any more must not keep the process.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    served
+}
+
+async fn serve(config: Config, time: TimeSource) -> anyhow::Result<()> {
+    let (store, clock) = open(&config, &time)?;
+    let name = store.capabilities().name;
+    let (broker, background) =
+        Broker::start(store, clock, config.broker.clone()).await.context("starting")?;
+    let listener =
+        TcpListener::bind(config.listen).await.with_context(|| format!("listening on {}", config.listen))?;
+    let address = listener.local_addr().context("listening")?;
+    tracing::info!(%address, store = name, "redrive is ready");
+    println!("redrive is ready on http://{address}");
+    let app = time.control(http::router(http::Api::new(broker.clone())));
+    let ending = broker.clone();
+    let serving = tokio::spawn(async move {
+        axum::serve(listener, app).with_graceful_shutdown(async move { ending.stopped().await }).await
+    });
+    told_to_end().await?;
+    end(background, serving).await
+}
+
+/// Stops handing out, lets what is under way finish, and ends.
+async fn end(
+    background: Background,
+    serving: tokio::task::JoinHandle<std::io::Result<()>>,
+) -> anyhow::Result<()> {
+    tracing::info!("redrive ends: nothing more is handed out, what is under way is finished");
+    background.stop().await;
+    if let Ok(served) = tokio::time::timeout(DRAIN, serving).await {
+        served.context("serving")?.context("serving")?;
+    } else {
+        tracing::warn!("some requests did not finish in time and were cut off");
+    }
+    tracing::info!("redrive has ended");
+    Ok(())
+}
+
+async fn told_to_end() -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate()).context("waiting for signals")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("waiting for signals")?;
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    Ok(())
+}
+
+type Opened = (Arc<dyn Store>, Arc<dyn Clock>);
+
+fn open(config: &Config, time: &TimeSource) -> anyhow::Result<Opened> {
+    match config.store {
+        StoreKind::Embedded => {
+            let options = redrive_store_embedded::Options {
+                defaults: config.broker.defaults.clone(),
+                durability: config.durability,
+                restart_grace: config.restart_grace,
+                ..redrive_store_embedded::Options::default()
+            };
+            let opened = time.open_embedded(&config.data, options);
+            let (store, clock) = opened.with_context(|| format!("opening {}", config.data.display()))?;
+            Ok((Arc::new(store), clock))
+        }
+        StoreKind::Memory => {
+            let mut key = [0; 32];
+            rustix::rand::getrandom(&mut key, rustix::rand::GetRandomFlags::empty())
+                .context("a receipt key")?;
+            let mut options = redrive_store_memory::Options::new(ReceiptKey::new(key));
+            options.defaults = config.broker.defaults.clone();
+            Ok((Arc::new(MemoryStore::new(options)), Arc::new(WallClock)))
+        }
+    }
+}

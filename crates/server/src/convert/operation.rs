@@ -1,0 +1,42 @@
+//! Work on many messages.
+
+use redrive_broker::{Operation, Work};
+use redrive_store::FailureGroup;
+use redrive_wire as wire;
+
+use super::time;
+
+pub(crate) fn view(operation: &Operation) -> wire::OperationView {
+    let (target, by, reason) = match &operation.work {
+        Work::Redrive { by, reason } => (None, Some(by), Some(reason)),
+        Work::Discard { .. } => (None, None, None),
+        Work::Move { target } => (Some(target), None, None),
+    };
+    wire::OperationView {
+        id: operation.id.to_string(),
+        kind: operation.work.name().to_owned(),
+        queue: operation.queue.as_str().to_owned(),
+        target: target.map(|target| target.as_str().to_owned()),
+        state: operation.state.name().to_owned(),
+        total: operation.progress.total,
+        matched: operation.progress.matched,
+        applied: operation.progress.applied,
+        refused: operation.progress.refused,
+        rate: operation.rate,
+        by: by.map(|by| by.as_str().to_owned()),
+        reason: reason.map(|reason| reason.as_str().to_owned()),
+        started_at: time(operation.started_at),
+        updated_at: time(operation.updated_at),
+        problem: operation.problem.clone(),
+    }
+}
+
+pub(crate) fn group(group: &FailureGroup) -> wire::FailureGroupView {
+    wire::FailureGroupView {
+        fingerprint: group.fingerprint.to_string(),
+        sample: group.sample.as_str().to_owned(),
+        messages: group.messages,
+        first: time(group.first),
+        last: time(group.last),
+    }
+}

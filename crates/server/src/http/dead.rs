@@ -1,0 +1,79 @@
+//! What was given up, and the way back.
+
+use axum::extract::State;
+use axum::response::Response;
+use redrive_broker::{NewOperation, Work};
+use redrive_core::message::{Note, State as MessageState};
+use redrive_store::Filter;
+use redrive_wire as wire;
+
+use super::extract::{InQueue, Json, Query};
+use super::messages::ListQuery;
+use super::problem::{Refusal, Refusals};
+use super::queues::PageQuery;
+use super::{Api, page_limit};
+use crate::convert;
+
+/// Which dead messages are meant.
+fn dead(body: wire::FilterBody) -> Result<Filter, Refusal> {
+    let filter = convert::filter::filter(body)?;
+    if filter.states.iter().any(|state| *state != MessageState::Dead) {
+        return Err(Refusal::field("/filter/states", "only dead messages are meant here"));
+    }
+    Ok(Filter { states: vec![MessageState::Dead], ..filter })
+}
+
+/// Lists dead messages.
+#[utoipa::path(get, path = "/v1/queues/{queue}/dead", tag = "dead letters", operation_id = "list_dead",
+    params(("queue" = String, Path, description = "The queue"), ListQuery),
+    responses((status = 200, description = "Some messages", body = wire::MessagePage), Refusals))]
+pub(crate) async fn list(
+    State(api): State<Api>,
+    InQueue(queue): InQueue,
+    Query(query): Query<ListQuery>,
+) -> Result<axum::Json<wire::MessagePage>, Refusal> {
+    Ok(axum::Json(api.page(query.request(queue, &["dead"])?).await?))
+}
+
+/// Groups of dead messages whose errors are alike, the largest first.
+#[utoipa::path(get, path = "/v1/queues/{queue}/dead/groups", tag = "dead letters", operation_id = "failure_groups",
+    params(("queue" = String, Path, description = "The queue"), PageQuery),
+    responses((status = 200, description = "The groups", body = wire::FailureGroups), Refusals))]
+pub(crate) async fn groups(
+    State(api): State<Api>,
+    InQueue(queue): InQueue,
+    Query(query): Query<PageQuery>,
+) -> Result<axum::Json<wire::FailureGroups>, Refusal> {
+    let groups = api.broker.failure_groups(&queue, page_limit(query.limit)?).await?;
+    Ok(axum::Json(wire::FailureGroups { groups: groups.iter().map(convert::operation::group).collect() }))
+}
+
+/// Brings dead messages back, as an operation; a dry run counts them.
+#[utoipa::path(post, path = "/v1/queues/{queue}/dead/redrive", tag = "dead letters", operation_id = "redrive",
+    params(("queue" = String, Path, description = "The queue")), request_body = wire::RedriveRequest,
+    responses((status = 200, description = "How many match", body = wire::Matched),
+        (status = 202, description = "It has begun", body = wire::OperationView), Refusals))]
+pub(crate) async fn redrive(
+    State(api): State<Api>,
+    InQueue(queue): InQueue,
+    Json(request): Json<wire::RedriveRequest>,
+) -> Result<Response, Refusal> {
+    let filter = dead(request.filter)?;
+    let work = Work::Redrive { by: Note::new(request.by)?, reason: Note::new(request.reason)? };
+    api.start(NewOperation { queue, filter, work, rate: request.rate }, request.dry_run).await
+}
+
+/// Discards dead messages, as an operation; a dry run counts them.
+#[utoipa::path(post, path = "/v1/queues/{queue}/dead/discard", tag = "dead letters", operation_id = "discard_dead",
+    params(("queue" = String, Path, description = "The queue")), request_body = wire::DiscardRequest,
+    responses((status = 200, description = "How many match", body = wire::Matched),
+        (status = 202, description = "It has begun", body = wire::OperationView), Refusals))]
+pub(crate) async fn discard(
+    State(api): State<Api>,
+    InQueue(queue): InQueue,
+    Json(request): Json<wire::DiscardRequest>,
+) -> Result<Response, Refusal> {
+    let filter = dead(request.filter)?;
+    let work = Work::Discard { force: request.force };
+    api.start(NewOperation { queue, filter, work, rate: request.rate }, request.dry_run).await
+}

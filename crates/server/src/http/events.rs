@@ -1,0 +1,81 @@
+//! The live stream of events.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use futures::{Stream, StreamExt, stream};
+use redrive_broker::{Told, Watch};
+use redrive_core::queue::QueueName;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::Api;
+use super::extract::Query;
+use super::problem::{Refusal, Refusals};
+use crate::convert;
+
+/// How often a comment is sent where nothing happens, so that nobody takes the stream for dead.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// How long a browser waits before it comes back.
+const RETRY: Duration = Duration::from_secs(2);
+
+/// Which events.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EventsQuery {
+    /// Of this queue only.
+    queue: Option<String>,
+}
+
+/// Streams events as they happen. A reader that comes back with `Last-Event-ID` goes on where it was, or is told by a
+/// `lagged` event that something was missed.
+#[utoipa::path(get, path = "/v1/events", tag = "server", operation_id = "events",
+    params(EventsQuery, ("Last-Event-ID" = Option<String>, Header, description = "Where the reader was")),
+    responses((status = 200, description = "Events, one after the other", body = redrive_wire::Event,
+        content_type = "text/event-stream"), Refusals))]
+pub(crate) async fn events(
+    State(api): State<Api>,
+    headers: HeaderMap,
+    Query(query): Query<EventsQuery>,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Refusal> {
+    let queue = query.queue.map(QueueName::new).transpose()?;
+    let after = match headers.get("last-event-id") {
+        None => None,
+        Some(value) => {
+            let text = value.to_str().unwrap_or_default();
+            Some(text.parse().map_err(|_| Refusal::field("Last-Event-ID", "must be the id of an event"))?)
+        }
+    };
+    let watch = api.broker.watch(after);
+    let stopped = {
+        let broker = api.broker.clone();
+        async move { broker.stopped().await }
+    };
+    let hello = stream::once(async { Ok(Event::default().retry(RETRY).comment("redrive")) });
+    let stream = hello.chain(told(watch, queue)).take_until(Box::pin(stopped));
+    Ok(Sse::new(stream).keep_alive(KeepAlive::new().interval(HEARTBEAT)))
+}
+
+fn told(watch: Watch, queue: Option<QueueName>) -> impl Stream<Item = Result<Event, Infallible>> {
+    stream::unfold(watch, |mut watch| async move { Some((watch.next().await, watch)) }).filter_map(
+        move |told| {
+            let event = match told {
+                Told::Lagged(after) => Some(
+                    Event::default()
+                        .id(after.to_string())
+                        .event("lagged")
+                        .data(format!("{{\"after\":{after}}}")),
+                ),
+                Told::Event(event) if queue.as_ref().is_some_and(|queue| *queue != event.queue) => None,
+                Told::Event(event) => {
+                    let data = serde_json::to_string(&convert::event::event(&event)).unwrap_or_default();
+                    Some(Event::default().id(event.offset.to_string()).event(event.what.name()).data(data))
+                }
+            };
+            async move { event.map(Ok) }
+        },
+    )
+}

@@ -1,0 +1,119 @@
+//! What comes in: hostile until it is parsed, and refused by name.
+
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
+use axum::http::request::Parts;
+use axum::http::{StatusCode, header};
+use redrive_core::message::MessageId;
+use redrive_core::queue::QueueName;
+use serde::de::DeserializeOwned;
+
+use super::problem::Refusal;
+
+/// A body of JSON. Where there is none, an empty object.
+pub(crate) struct Json<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
+        check_type(&request)?;
+        let bytes = Bytes::from_request(request, state).await.map_err(|error| too_large(&error))?;
+        let bytes = if bytes.is_empty() { Bytes::from_static(b"{}") } else { bytes };
+        parse(&bytes).map(Self)
+    }
+}
+
+fn check_type(request: &Request) -> Result<(), Refusal> {
+    let Some(content_type) = request.headers().get(header::CONTENT_TYPE) else {
+        return Ok(());
+    };
+    let essence = content_type.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    if essence.eq_ignore_ascii_case("application/json") || essence.to_ascii_lowercase().ends_with("+json") {
+        return Ok(());
+    }
+    let detail = "the body must be application/json";
+    Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", detail))
+}
+
+fn too_large(error: &BytesRejection) -> Refusal {
+    if error.status() == StatusCode::PAYLOAD_TOO_LARGE {
+        let detail = format!("the body is larger than {} bytes", super::BODY_BYTES_MAX);
+        Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "BODY_TOO_LARGE", detail)
+    } else {
+        Refusal::new(StatusCode::BAD_REQUEST, "INVALID_ARGUMENT", "the body ended too early")
+    }
+}
+
+/// Reads JSON, and says where it is wrong.
+pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
+    let mut from = serde_json::Deserializer::from_slice(bytes);
+    let value = serde_path_to_error::deserialize(&mut from).map_err(|error| {
+        let path = error.path().to_string();
+        let pointer = if path == "." { String::new() } else { format!("/{}", path.replace('.', "/")) };
+        Refusal::field(pointer, error.inner().to_string())
+    })?;
+    from.end().map_err(|error| Refusal::field("", error.to_string()))?;
+    Ok(value)
+}
+
+/// The parameters behind the question mark.
+pub(crate) struct Query<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
+        let query = axum::extract::Query::<T>::try_from_uri(&parts.uri);
+        query.map(|query| Self(query.0)).map_err(|error| {
+            let detail = error.body_text();
+            let detail = detail.strip_prefix("Failed to deserialize query string: ").unwrap_or(&detail);
+            Refusal::field("query", detail)
+        })
+    }
+}
+
+async fn path_param<S: Send + Sync>(parts: &mut Parts, state: &S, name: &str) -> Result<String, Refusal> {
+    let params = RawPathParams::from_request_parts(parts, state)
+        .await
+        .map_err(|_| Refusal::field(name, "must be UTF-8"))?;
+    let value = params.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_owned());
+    value.ok_or_else(|| Refusal::field(name, "is missing"))
+}
+
+/// The queue that the path names.
+pub(crate) struct InQueue(pub(crate) QueueName);
+
+impl<S: Send + Sync> FromRequestParts<S> for InQueue {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        let name = path_param(parts, state, "queue").await?;
+        Ok(Self(QueueName::new(name)?))
+    }
+}
+
+/// The message that the path names.
+pub(crate) struct OfMessage(pub(crate) QueueName, pub(crate) MessageId);
+
+impl<S: Send + Sync> FromRequestParts<S> for OfMessage {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        let InQueue(queue) = InQueue::from_request_parts(parts, state).await?;
+        let id = path_param(parts, state, "id").await?.parse()?;
+        Ok(Self(queue, id))
+    }
+}
+
+/// The operation that the path names.
+pub(crate) struct OfOperation(pub(crate) redrive_broker::OperationId);
+
+impl<S: Send + Sync> FromRequestParts<S> for OfOperation {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        Ok(Self(path_param(parts, state, "id").await?.parse()?))
+    }
+}

@@ -1,0 +1,37 @@
+//! Whether the server lives, whether it can work, and its numbers.
+
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use redrive_broker::BrokerError;
+use redrive_store::Limit;
+
+use super::Api;
+use super::problem::{Refusal, Refusals};
+
+/// Whether the process lives.
+#[utoipa::path(get, path = "/healthz", tag = "server", operation_id = "healthz",
+    responses((status = 200, description = "It does", body = String, content_type = "text/plain")))]
+pub(crate) async fn alive() -> &'static str {
+    "ok\n"
+}
+
+/// Whether it can work: the store answers, and the server does not end.
+#[utoipa::path(get, path = "/readyz", tag = "server", operation_id = "readyz",
+    responses((status = 200, description = "It can", body = String, content_type = "text/plain"), Refusals))]
+pub(crate) async fn ready(State(api): State<Api>) -> Result<&'static str, Refusal> {
+    if api.broker.is_stopping() {
+        return Err(BrokerError::Stopping.into());
+    }
+    api.broker.list_queues(None, Limit::ONE).await?;
+    Ok("ok\n")
+}
+
+/// The metrics, as Prometheus reads them.
+#[utoipa::path(get, path = "/metrics", tag = "server", operation_id = "metrics",
+    responses((status = 200, description = "The metrics", body = String, content_type = "text/plain"), Refusals))]
+pub(crate) async fn metrics(State(api): State<Api>) -> Result<impl IntoResponse, Refusal> {
+    let text = api.broker.metrics_text().await?;
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    Ok((StatusCode::OK, [(header::CONTENT_TYPE, kind)], text))
+}

@@ -1,0 +1,342 @@
+//! Taking work and settling it.
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use redrive_broker::{Bury, Extend, LeaseCall, Nack, Release, Settlement, Target};
+use redrive_core::invalid::Invalid;
+use redrive_core::message::{ErrorText, Lane};
+use redrive_core::policy::Asked;
+use redrive_core::time::{Millis, Timestamp};
+use redrive_store::{ClassFilter, Judged, LaneChoice, Limit, Released};
+use redrive_wire as wire;
+
+use super::Api;
+use super::extract::{InQueue, Json, OfMessage, Query};
+use super::messages::ListQuery;
+use super::problem::{Refusal, Refusals, unsettled};
+use crate::convert;
+
+fn lane(text: Option<&str>) -> Result<LaneChoice, Refusal> {
+    match text {
+        None => Ok(LaneChoice::Queue),
+        Some("fresh") => Ok(LaneChoice::Only(Lane::Fresh)),
+        Some("retry") => Ok(LaneChoice::Only(Lane::Retry)),
+        Some(_) => Err(Refusal::field("/lane", "must be fresh or retry")),
+    }
+}
+
+/// What `Prefer: wait=20` asks for.
+fn preferred_wait(headers: &HeaderMap) -> Option<Millis> {
+    let values = headers.get_all("prefer").into_iter().filter_map(|value| value.to_str().ok());
+    let mut preferences = values.flat_map(|value| value.split(','));
+    let seconds = preferences.find_map(|preference| preference.trim().strip_prefix("wait=")?.parse().ok());
+    seconds.map(Millis::from_secs)
+}
+
+fn class_filter(types: &[String], sources: &[String]) -> Result<ClassFilter, Invalid> {
+    Ok(ClassFilter {
+        kinds: types.iter().map(|name| name.parse()).collect::<Result<_, _>>()?,
+        sources: sources.iter().map(|name| name.parse()).collect::<Result<_, _>>()?,
+    })
+}
+
+/// Leases messages. Where none is ready, it waits for as long as it is told, and is answered when one is.
+#[utoipa::path(post, path = "/v1/queues/{queue}/lease", tag = "leases", operation_id = "lease",
+    params(("queue" = String, Path, description = "The queue"),
+        ("Prefer" = Option<String>, Header, description = "`wait=20` waits for up to 20 seconds")),
+    request_body = wire::LeaseRequest,
+    responses((status = 200, description = "What was handed out", body = wire::LeaseResponse), Refusals))]
+pub(crate) async fn lease(
+    State(api): State<Api>,
+    InQueue(queue): InQueue,
+    headers: HeaderMap,
+    Json(request): Json<wire::LeaseRequest>,
+) -> Result<axum::Json<wire::LeaseResponse>, Refusal> {
+    let wait = request.wait_ms.map(Millis::new).or_else(|| preferred_wait(&headers));
+    let call = LeaseCall {
+        limit: Limit::new(request.limit.unwrap_or(1) as usize)?,
+        consumer: request.consumer.unwrap_or_default().parse()?,
+        time: convert::millis(request.lease_ms),
+        lane: lane(request.lane.as_deref())?,
+        filter: class_filter(&request.types, &request.sources)?,
+        wait: wait.unwrap_or_default(),
+        queue,
+    };
+    let deliveries = api.broker.lease(call).await?;
+    let now = api.broker.now();
+    let messages =
+        deliveries.into_iter().map(|delivery| convert::message::delivered(delivery, now)).collect();
+    Ok(axum::Json(wire::LeaseResponse { messages }))
+}
+
+/// Lists what is with consumers.
+#[utoipa::path(get, path = "/v1/queues/{queue}/leases", tag = "leases", operation_id = "list_leases",
+    params(("queue" = String, Path, description = "The queue"), ListQuery),
+    responses((status = 200, description = "Some leases", body = wire::Leases), Refusals))]
+pub(crate) async fn list(
+    State(api): State<Api>,
+    InQueue(queue): InQueue,
+    Query(query): Query<ListQuery>,
+) -> Result<axum::Json<wire::Leases>, Refusal> {
+    let page = api.page(query.request(queue, &["leased"])?).await?;
+    Ok(axum::Json(wire::Leases { leases: page.messages, next_cursor: page.next_cursor }))
+}
+
+/// The one answer of a call with one item.
+fn single<T>(settlements: Vec<Settlement<T>>) -> Result<T, Refusal> {
+    let settlement = settlements.into_iter().next();
+    let settlement = settlement.ok_or_else(|| unsettled("NOT_FOUND"))?;
+    match settlement.code() {
+        Some(code) => Err(unsettled(code)),
+        None => settlement.applied().ok_or_else(|| unsettled("NOT_FOUND")),
+    }
+}
+
+fn results<T, O>(
+    settlements: Vec<Settlement<T>>,
+    outcome: impl Fn(T) -> Option<O>,
+) -> axum::Json<wire::SettleResults<O>> {
+    let results = settlements.into_iter().map(|settlement| {
+        let code = settlement.code().map(str::to_owned);
+        wire::SettleResult { ok: code.is_none(), code, outcome: settlement.applied().and_then(&outcome) }
+    });
+    axum::Json(wire::SettleResults { results: results.collect() })
+}
+
+/// The items of a batch, each refused by its place.
+fn items<T, U>(batch: wire::Batch<T>, read: impl Fn(T) -> Result<U, Invalid>) -> Result<Vec<U>, Refusal> {
+    let items = batch.items.into_iter().enumerate().map(|(at, item)| {
+        read(item).map_err(|invalid| {
+            Refusal::field(format!("/items/{at}/{}", invalid.field), invalid.problem.to_string())
+        })
+    });
+    items.collect()
+}
+
+fn nacked(judged: &Judged) -> wire::Nacked {
+    convert::message::nacked(judged)
+}
+
+fn released(released: &Released) -> wire::Released {
+    convert::message::released(released)
+}
+
+fn extended(deadline: Timestamp) -> wire::Extended {
+    wire::Extended { deadline: convert::time(deadline) }
+}
+
+fn read_nack(request: wire::NackRequest) -> Result<Nack, Invalid> {
+    let asked = match (request.delay_ms, request.exact) {
+        (None, false) => Asked::Nothing,
+        (None, true) => return Err(Invalid::unusable("delay_ms", "must be given where exact is")),
+        (Some(ms), false) => Asked::AtLeast(Millis::new(ms)),
+        (Some(ms), true) => Asked::Exactly(Millis::new(ms)),
+    };
+    Ok(Nack {
+        receipt: request.receipt,
+        asked,
+        error: ErrorText::new(request.error),
+        checkpoint: convert::message::checkpoint(request.checkpoint_base64.as_deref())?,
+    })
+}
+
+fn read_extend(request: wire::ExtendRequest) -> Result<Extend, Invalid> {
+    Ok(Extend {
+        target: Target::Receipt(request.receipt),
+        time: convert::millis(request.lease_ms),
+        checkpoint: convert::message::checkpoint(request.checkpoint_base64.as_deref())?,
+    })
+}
+
+fn read_release(request: wire::ReleaseRequest) -> Release {
+    Release { target: Target::Receipt(request.receipt), delay: convert::millis(request.delay_ms) }
+}
+
+fn read_bury(request: wire::BuryRequest) -> Bury {
+    Bury { receipt: request.receipt, error: ErrorText::new(request.error) }
+}
+
+/// The work is done.
+#[utoipa::path(post, path = "/v1/leases/ack", tag = "leases", operation_id = "ack", request_body = wire::AckRequest,
+    responses((status = 204, description = "It is settled"), Refusals))]
+pub(crate) async fn ack(
+    State(api): State<Api>,
+    Json(request): Json<wire::AckRequest>,
+) -> Result<StatusCode, Refusal> {
+    single(api.broker.ack(vec![request.receipt]).await?)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The work of several messages is done.
+#[utoipa::path(post, path = "/v1/leases/ack/batch", tag = "leases", operation_id = "ack_batch",
+    request_body = wire::Batch<wire::AckRequest>,
+    responses((status = 200, description = "One result for each", body = wire::SettleResults<wire::Acked>), Refusals))]
+pub(crate) async fn ack_batch(
+    State(api): State<Api>,
+    Json(batch): Json<wire::Batch<wire::AckRequest>>,
+) -> Result<axum::Json<wire::SettleResults<wire::Acked>>, Refusal> {
+    let receipts = batch.items.into_iter().map(|item| item.receipt).collect();
+    Ok(results(api.broker.ack(receipts).await?, |_| None))
+}
+
+/// The work failed; the queue's policy says when it is tried again, or that it is dead.
+#[utoipa::path(post, path = "/v1/leases/nack", tag = "leases", operation_id = "nack", request_body = wire::NackRequest,
+    responses((status = 200, description = "What it led to", body = wire::Nacked), Refusals))]
+pub(crate) async fn nack(
+    State(api): State<Api>,
+    Json(request): Json<wire::NackRequest>,
+) -> Result<axum::Json<wire::Nacked>, Refusal> {
+    let judged = single(api.broker.nack(vec![read_nack(request)?]).await?)?;
+    Ok(axum::Json(nacked(&judged)))
+}
+
+/// The work of several messages failed.
+#[utoipa::path(post, path = "/v1/leases/nack/batch", tag = "leases", operation_id = "nack_batch",
+    request_body = wire::Batch<wire::NackRequest>,
+    responses((status = 200, description = "One result for each", body = wire::SettleResults<wire::Nacked>), Refusals))]
+pub(crate) async fn nack_batch(
+    State(api): State<Api>,
+    Json(batch): Json<wire::Batch<wire::NackRequest>>,
+) -> Result<axum::Json<wire::SettleResults<wire::Nacked>>, Refusal> {
+    let settled = api.broker.nack(items(batch, read_nack)?).await?;
+    Ok(results(settled, |judged| Some(nacked(&judged))))
+}
+
+/// The work takes longer.
+#[utoipa::path(post, path = "/v1/leases/extend", tag = "leases", operation_id = "extend",
+    request_body = wire::ExtendRequest,
+    responses((status = 200, description = "The new deadline", body = wire::Extended), Refusals))]
+pub(crate) async fn extend(
+    State(api): State<Api>,
+    Json(request): Json<wire::ExtendRequest>,
+) -> Result<axum::Json<wire::Extended>, Refusal> {
+    let deadline = single(api.broker.extend(vec![read_extend(request)?]).await?)?;
+    Ok(axum::Json(extended(deadline)))
+}
+
+/// The work of several messages takes longer.
+#[utoipa::path(post, path = "/v1/leases/extend/batch", tag = "leases", operation_id = "extend_batch",
+    request_body = wire::Batch<wire::ExtendRequest>,
+    responses((status = 200, description = "One result for each", body = wire::SettleResults<wire::Extended>), Refusals))]
+pub(crate) async fn extend_batch(
+    State(api): State<Api>,
+    Json(batch): Json<wire::Batch<wire::ExtendRequest>>,
+) -> Result<axum::Json<wire::SettleResults<wire::Extended>>, Refusal> {
+    let settled = api.broker.extend(items(batch, read_extend)?).await?;
+    Ok(results(settled, |deadline| Some(extended(deadline))))
+}
+
+/// The message goes back unharmed: the attempt is refunded.
+#[utoipa::path(post, path = "/v1/leases/release", tag = "leases", operation_id = "release",
+    request_body = wire::ReleaseRequest,
+    responses((status = 200, description = "Where it stands", body = wire::Released), Refusals))]
+pub(crate) async fn release(
+    State(api): State<Api>,
+    Json(request): Json<wire::ReleaseRequest>,
+) -> Result<axum::Json<wire::Released>, Refusal> {
+    let back = single(api.broker.release(vec![read_release(request)]).await?)?;
+    Ok(axum::Json(released(&back)))
+}
+
+/// Several messages go back unharmed.
+#[utoipa::path(post, path = "/v1/leases/release/batch", tag = "leases", operation_id = "release_batch",
+    request_body = wire::Batch<wire::ReleaseRequest>,
+    responses((status = 200, description = "One result for each", body = wire::SettleResults<wire::Released>), Refusals))]
+pub(crate) async fn release_batch(
+    State(api): State<Api>,
+    Json(batch): Json<wire::Batch<wire::ReleaseRequest>>,
+) -> Result<axum::Json<wire::SettleResults<wire::Released>>, Refusal> {
+    let releases = batch.items.into_iter().map(read_release).collect();
+    Ok(results(api.broker.release(releases).await?, |back| Some(released(&back))))
+}
+
+/// The work must never be tried again.
+#[utoipa::path(post, path = "/v1/leases/bury", tag = "leases", operation_id = "bury", request_body = wire::BuryRequest,
+    responses((status = 200, description = "It is dead", body = wire::Nacked), Refusals))]
+pub(crate) async fn bury(
+    State(api): State<Api>,
+    Json(request): Json<wire::BuryRequest>,
+) -> Result<axum::Json<wire::Nacked>, Refusal> {
+    let judged = single(api.broker.bury(vec![read_bury(request)]).await?)?;
+    Ok(axum::Json(nacked(&judged)))
+}
+
+/// The work of several messages must never be tried again.
+#[utoipa::path(post, path = "/v1/leases/bury/batch", tag = "leases", operation_id = "bury_batch",
+    request_body = wire::Batch<wire::BuryRequest>,
+    responses((status = 200, description = "One result for each", body = wire::SettleResults<wire::Nacked>), Refusals))]
+pub(crate) async fn bury_batch(
+    State(api): State<Api>,
+    Json(batch): Json<wire::Batch<wire::BuryRequest>>,
+) -> Result<axum::Json<wire::SettleResults<wire::Nacked>>, Refusal> {
+    let buries = batch.items.into_iter().map(read_bury).collect();
+    Ok(results(api.broker.bury(buries).await?, |judged| Some(nacked(&judged))))
+}
+
+/// An operator gives the consumer of a message more time.
+#[utoipa::path(post, path = "/v1/queues/{queue}/leases/{id}/extend", tag = "leases", operation_id = "operator_extend",
+    params(("queue" = String, Path, description = "The queue"), ("id" = String, Path, description = "The message")),
+    request_body = wire::OperatorExtendRequest,
+    responses((status = 200, description = "The new deadline", body = wire::Extended), Refusals))]
+pub(crate) async fn operator_extend(
+    State(api): State<Api>,
+    OfMessage(queue, id): OfMessage,
+    Json(request): Json<wire::OperatorExtendRequest>,
+) -> Result<axum::Json<wire::Extended>, Refusal> {
+    let time = convert::millis(request.lease_ms);
+    let extend = Extend { target: Target::Message(queue, id), time, checkpoint: None };
+    let deadline = single(api.broker.extend(vec![extend]).await?)?;
+    Ok(axum::Json(extended(deadline)))
+}
+
+/// An operator takes a message back from its consumer, who is fenced.
+#[utoipa::path(post, path = "/v1/queues/{queue}/leases/{id}/release", tag = "leases", operation_id = "operator_release",
+    params(("queue" = String, Path, description = "The queue"), ("id" = String, Path, description = "The message")),
+    request_body = wire::OperatorReleaseRequest,
+    responses((status = 200, description = "Where it stands", body = wire::Released), Refusals))]
+pub(crate) async fn operator_release(
+    State(api): State<Api>,
+    OfMessage(queue, id): OfMessage,
+    Json(request): Json<wire::OperatorReleaseRequest>,
+) -> Result<axum::Json<wire::Released>, Refusal> {
+    let delay = convert::millis(request.delay_ms);
+    let back =
+        single(api.broker.release(vec![Release { target: Target::Message(queue, id), delay }]).await?)?;
+    Ok(axum::Json(released(&back)))
+}
+
+async fn requeue(
+    api: &Api,
+    queue: Option<redrive_core::queue::QueueName>,
+    request: wire::RequeueExpiredRequest,
+) -> Result<axum::Json<wire::Requeued>, Refusal> {
+    let limit = match request.limit {
+        Some(limit) => Limit::new(limit as usize)?,
+        None => api.broker.config().requeue_batch_size,
+    };
+    let count = api.broker.requeue_expired(queue, limit, request.error.map(ErrorText::new)).await?;
+    Ok(axum::Json(wire::Requeued { count }))
+}
+
+/// Ends leases of a queue that have run out, now.
+#[utoipa::path(post, path = "/v1/queues/{queue}/requeue_expired", tag = "leases", operation_id = "requeue_expired",
+    params(("queue" = String, Path, description = "The queue")), request_body = wire::RequeueExpiredRequest,
+    responses((status = 200, description = "How many", body = wire::Requeued), Refusals))]
+pub(crate) async fn requeue_expired(
+    State(api): State<Api>,
+    InQueue(queue): InQueue,
+    Json(request): Json<wire::RequeueExpiredRequest>,
+) -> Result<axum::Json<wire::Requeued>, Refusal> {
+    requeue(&api, Some(queue), request).await
+}
+
+/// Ends leases of all queues that have run out, now.
+#[utoipa::path(post, path = "/v1/requeue_expired", tag = "leases", operation_id = "requeue_expired_everywhere",
+    request_body = wire::RequeueExpiredRequest,
+    responses((status = 200, description = "How many", body = wire::Requeued), Refusals))]
+pub(crate) async fn requeue_expired_everywhere(
+    State(api): State<Api>,
+    Json(request): Json<wire::RequeueExpiredRequest>,
+) -> Result<axum::Json<wire::Requeued>, Refusal> {
+    requeue(&api, None, request).await
+}

@@ -1,0 +1,347 @@
+//! Messages: in, and what an operator does to them.
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use redrive_broker::{BrokerError, NewOperation, Work};
+use redrive_core::message::DedupKey;
+use redrive_core::queue::QueueName;
+use redrive_store::{EnqueueOutcome, Filter, ListRequest, Selection};
+use redrive_wire as wire;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::extract::{InQueue, Json, OfMessage, Query};
+use super::problem::{Refusal, Refusals};
+use super::queues::ForceQuery;
+use super::{Api, listed, page_limit};
+use crate::convert;
+
+/// What of a queue is listed. Lists are divided by commas.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ListQuery {
+    /// In one of these states.
+    state: Option<String>,
+    /// One of these ids.
+    id: Option<String>,
+    /// Of one of these types.
+    r#type: Option<String>,
+    /// From one of these sources.
+    source: Option<String>,
+    /// Of one of these fairness keys.
+    key: Option<String>,
+    /// Leased by one of these.
+    consumer: Option<String>,
+    /// Dead for one of these reasons.
+    reason: Option<String>,
+    /// Dead with this fingerprint.
+    fingerprint: Option<String>,
+    /// With at least so many attempts.
+    attempts_min: Option<u32>,
+    /// With at most so many attempts.
+    attempts_max: Option<u32>,
+    /// Enqueued at this time or later.
+    created_after: Option<String>,
+    /// Enqueued at this time or earlier.
+    created_before: Option<String>,
+    /// With this text somewhere in the last error.
+    error: Option<String>,
+    /// The newest first.
+    #[serde(default)]
+    newest_first: bool,
+    /// How many at most, 1 to 1,000.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u32>,
+    /// Where the last page ended.
+    cursor: Option<String>,
+}
+
+impl ListQuery {
+    /// What is asked for; `states` where no state is named.
+    pub(crate) fn request(self, queue: QueueName, states: &[&str]) -> Result<ListRequest, Refusal> {
+        let at = |text: Option<String>, field: &str| {
+            let parsed = text.map(|text| text.parse::<wire::Time>()).transpose();
+            parsed.map_err(|problem| Refusal::field(field, problem))
+        };
+        let states = match self.state {
+            Some(state) => listed(Some(state)),
+            None => states.iter().map(|state| (*state).to_owned()).collect(),
+        };
+        let body = wire::FilterBody {
+            states,
+            ids: listed(self.id),
+            types: listed(self.r#type),
+            sources: listed(self.source),
+            keys: listed(self.key),
+            consumers: listed(self.consumer),
+            reasons: listed(self.reason),
+            fingerprint: self.fingerprint,
+            attempts_min: self.attempts_min,
+            attempts_max: self.attempts_max,
+            created_after: at(self.created_after, "created_after")?,
+            created_before: at(self.created_before, "created_before")?,
+            error: self.error,
+        };
+        Ok(ListRequest {
+            queue,
+            filter: convert::filter::filter(body)?,
+            after: self.cursor.map(|cursor| cursor.parse()).transpose()?,
+            limit: page_limit(self.limit)?,
+            newest_first: self.newest_first,
+        })
+    }
+}
+
+impl Api {
+    pub(crate) async fn page(&self, request: ListRequest) -> Result<wire::MessagePage, Refusal> {
+        let page = self.broker.list(request).await?;
+        let messages = page.messages.iter().map(|message| convert::message::view(message, page.at)).collect();
+        let next_cursor = page.next.map(|next| next.to_string());
+        Ok(wire::MessagePage { messages, next_cursor })
+    }
+
+    /// A dry run, or an operation.
+    pub(crate) async fn start(&self, new: NewOperation, dry_run: bool) -> Result<Response, Refusal> {
+        if dry_run {
+            let matched = self.broker.dry_run(&new).await?;
+            return Ok(axum::Json(wire::Matched { matched }).into_response());
+        }
+        let operation = self.broker.start_operation(new).await?;
+        Ok((StatusCode::ACCEPTED, axum::Json(convert::operation::view(&operation))).into_response())
+    }
+}
+
+/// What became of one message.
+fn outcome(outcome: Result<EnqueueOutcome, BrokerError>) -> Result<wire::Enqueued, Refusal> {
+    match outcome {
+        Ok(EnqueueOutcome::Enqueued { id, visible_at }) => Ok(wire::Enqueued {
+            id: id.to_string(),
+            duplicate: false,
+            visible_at: Some(convert::time(visible_at)),
+        }),
+        Ok(EnqueueOutcome::Duplicate { id }) => {
+            Ok(wire::Enqueued { id: id.to_string(), duplicate: true, visible_at: None })
+        }
+        Ok(EnqueueOutcome::Refused(refusal)) => Err(Refusal::from_enqueue(&refusal)),
+        Ok(EnqueueOutcome::Aborted) => {
+            Err(Refusal::new(StatusCode::CONFLICT, "ABORTED", "another message of the batch was refused"))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl Refusal {
+    fn from_enqueue(refusal: &redrive_store::EnqueueRefusal) -> Self {
+        use redrive_store::EnqueueRefusal;
+        let status = match refusal {
+            EnqueueRefusal::QueueNotFound(_) => StatusCode::NOT_FOUND,
+            EnqueueRefusal::QueueFull { .. }
+            | EnqueueRefusal::TooManyClasses { .. }
+            | EnqueueRefusal::TooManyDedupKeys { .. } => StatusCode::TOO_MANY_REQUESTS,
+        };
+        Self::new(status, refusal.code(), refusal.to_string()).with_advice(refusal.advice())
+    }
+}
+
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<DedupKey>, Refusal> {
+    let Some(value) = headers.get("idempotency-key") else {
+        return Ok(None);
+    };
+    let text = value.to_str().map_err(|_| Refusal::field("Idempotency-Key", "must be printable ASCII"))?;
+    let key = DedupKey::new(text)
+        .map_err(|invalid| Refusal::field("Idempotency-Key", invalid.problem.to_string()))?;
+    Ok(Some(key))
+}
+
+/// Enqueues a message. It is on the disk before this answers.
+#[utoipa::path(post, path = "/v1/queues/{queue}/messages", tag = "messages", operation_id = "enqueue",
+    params(("queue" = String, Path, description = "The queue"),
+        ("Idempotency-Key" = Option<String>, Header,
+            description = "Under the same key the same message is taken once, and another is refused")),
+    request_body = wire::NewMessage,
+    responses((status = 200, description = "It was there already", body = wire::Enqueued),
+        (status = 201, description = "It is in the queue", body = wire::Enqueued), Refusals))]
+pub(crate) async fn enqueue(
+    State(api): State<Api>,
+    InQueue(queue): InQueue,
+    headers: HeaderMap,
+    Json(message): Json<wire::NewMessage>,
+) -> Result<Response, Refusal> {
+    let key = idempotency_key(&headers)?;
+    if key.is_some() && (message.id.is_some() || message.dedup_key.is_some()) {
+        let problem = "an id or a dedup_key must not be given with it";
+        return Err(Refusal::field("Idempotency-Key", problem));
+    }
+    let mut message = convert::message::new_message(queue, message, api.body_bytes_max)?;
+    message.idempotency_key = key;
+    let mut outcomes = api.broker.enqueue(vec![message], false).await?;
+    let enqueued = outcomes.pop().map(outcome).transpose()?;
+    let status = match &enqueued {
+        Some(enqueued) if enqueued.duplicate => StatusCode::OK,
+        _ => StatusCode::CREATED,
+    };
+    Ok((status, axum::Json(enqueued)).into_response())
+}
+
+/// Enqueues several messages, each with an outcome of its own, or all together.
+#[utoipa::path(post, path = "/v1/queues/{queue}/messages/batch", tag = "messages", operation_id = "enqueue_batch",
+    params(("queue" = String, Path, description = "The queue")), request_body = wire::EnqueueBatchRequest,
+    responses((status = 200, description = "One result for each", body = wire::EnqueueResults), Refusals))]
+pub(crate) async fn enqueue_batch(
+    State(api): State<Api>,
+    InQueue(queue): InQueue,
+    Json(request): Json<wire::EnqueueBatchRequest>,
+) -> Result<axum::Json<wire::EnqueueResults>, Refusal> {
+    let mut messages = Vec::with_capacity(request.messages.len());
+    for (at, message) in request.messages.into_iter().enumerate() {
+        let message = convert::message::new_message(queue.clone(), message, api.body_bytes_max);
+        messages.push(message.map_err(|invalid| {
+            Refusal::field(format!("/messages/{at}/{}", invalid.field), invalid.problem.to_string())
+        })?);
+    }
+    let outcomes = api.broker.enqueue(messages, request.all_or_nothing).await?;
+    let results = outcomes.into_iter().map(|one| match outcome(one) {
+        Ok(enqueued) => {
+            wire::EnqueueResult { enqueued: Some(enqueued), code: None, detail: None, advice: None }
+        }
+        Err(refusal) => wire::EnqueueResult {
+            enqueued: None,
+            code: Some(refusal.code().to_owned()),
+            detail: Some(refusal.detail().to_owned()),
+            advice: Some(refusal.advice().to_owned()),
+        },
+    });
+    Ok(axum::Json(wire::EnqueueResults { results: results.collect() }))
+}
+
+/// Lists messages by id, which is the order in which they were made.
+#[utoipa::path(get, path = "/v1/queues/{queue}/messages", tag = "messages", operation_id = "list_messages",
+    params(("queue" = String, Path, description = "The queue"), ListQuery),
+    responses((status = 200, description = "Some messages", body = wire::MessagePage), Refusals))]
+pub(crate) async fn list(
+    State(api): State<Api>,
+    InQueue(queue): InQueue,
+    Query(query): Query<ListQuery>,
+) -> Result<axum::Json<wire::MessagePage>, Refusal> {
+    Ok(axum::Json(api.page(query.request(queue, &[])?).await?))
+}
+
+/// A message.
+#[utoipa::path(get, path = "/v1/queues/{queue}/messages/{id}", tag = "messages", operation_id = "get_message",
+    params(("queue" = String, Path, description = "The queue"), ("id" = String, Path, description = "The message")),
+    responses((status = 200, description = "The message", body = wire::MessageView), Refusals))]
+pub(crate) async fn get(
+    State(api): State<Api>,
+    OfMessage(queue, id): OfMessage,
+) -> Result<axum::Json<wire::MessageView>, Refusal> {
+    let message = api.broker.get(&queue, id).await?;
+    Ok(axum::Json(convert::message::view(&message, api.broker.now())))
+}
+
+/// One message, which must be there and not leased.
+fn only(queue: &QueueName, id: redrive_core::message::MessageId) -> Selection {
+    Selection::new(queue.clone(), Filter::ids([id]))
+}
+
+fn one(bulk: &redrive_store::Bulk) -> Result<(), Refusal> {
+    if let Some((_, refusal)) = bulk.refused.first() {
+        return Err(Refusal::new(StatusCode::CONFLICT, refusal.code(), refusal.to_string()));
+    }
+    if bulk.applied.is_empty() {
+        let detail = "the message is not there, or not in a state for that";
+        return Err(Refusal::new(StatusCode::CONFLICT, "WRONG_STATE", detail));
+    }
+    Ok(())
+}
+
+/// Discards a message.
+#[utoipa::path(delete, path = "/v1/queues/{queue}/messages/{id}", tag = "messages", operation_id = "discard_message",
+    params(("queue" = String, Path, description = "The queue"), ("id" = String, Path, description = "The message"),
+        ForceQuery),
+    responses((status = 204, description = "It is gone"), Refusals))]
+pub(crate) async fn discard(
+    State(api): State<Api>,
+    OfMessage(queue, id): OfMessage,
+    Query(query): Query<ForceQuery>,
+) -> Result<StatusCode, Refusal> {
+    api.broker.get(&queue, id).await?;
+    one(&api.broker.discard(only(&queue, id), query.force).await?)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Changes when, or how urgently, a waiting message is served.
+#[utoipa::path(post, path = "/v1/queues/{queue}/messages/{id}/reschedule", tag = "messages",
+    operation_id = "reschedule_message",
+    params(("queue" = String, Path, description = "The queue"), ("id" = String, Path, description = "The message")),
+    request_body = wire::RescheduleRequest,
+    responses((status = 200, description = "The message", body = wire::MessageView), Refusals))]
+pub(crate) async fn reschedule(
+    State(api): State<Api>,
+    OfMessage(queue, id): OfMessage,
+    Json(request): Json<wire::RescheduleRequest>,
+) -> Result<axum::Json<wire::MessageView>, Refusal> {
+    let change = convert::message::reschedule(&request)?;
+    api.broker.get(&queue, id).await?;
+    one(&api.broker.reschedule(only(&queue, id), change).await?)?;
+    let message = api.broker.get(&queue, id).await?;
+    Ok(axum::Json(convert::message::view(&message, api.broker.now())))
+}
+
+/// Moves a message to another queue.
+#[utoipa::path(post, path = "/v1/queues/{queue}/messages/{id}/move", tag = "messages", operation_id = "move_message",
+    params(("queue" = String, Path, description = "The queue"), ("id" = String, Path, description = "The message")),
+    request_body = wire::MoveRequest,
+    responses((status = 204, description = "It is there"), Refusals))]
+pub(crate) async fn move_one(
+    State(api): State<Api>,
+    OfMessage(queue, id): OfMessage,
+    Json(request): Json<wire::MoveRequest>,
+) -> Result<StatusCode, Refusal> {
+    let target = QueueName::new(request.queue)?;
+    api.broker.get(&queue, id).await?;
+    one(&api.broker.move_to(only(&queue, id), target).await?)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Why a message is not running, and when it is expected to.
+#[utoipa::path(get, path = "/v1/queues/{queue}/messages/{id}/why", tag = "messages", operation_id = "why",
+    params(("queue" = String, Path, description = "The queue"), ("id" = String, Path, description = "The message")),
+    responses((status = 200, description = "What keeps it", body = wire::WhyView), Refusals))]
+pub(crate) async fn why(
+    State(api): State<Api>,
+    OfMessage(queue, id): OfMessage,
+) -> Result<axum::Json<wire::WhyView>, Refusal> {
+    let why = api.broker.why(&queue, id).await?;
+    Ok(axum::Json(convert::message::why(&why)))
+}
+
+/// Discards messages, as an operation; a dry run counts them.
+#[utoipa::path(post, path = "/v1/queues/{queue}/messages/discard", tag = "messages", operation_id = "discard_messages",
+    params(("queue" = String, Path, description = "The queue")), request_body = wire::DiscardRequest,
+    responses((status = 200, description = "How many match", body = wire::Matched),
+        (status = 202, description = "It has begun", body = wire::OperationView), Refusals))]
+pub(crate) async fn discard_many(
+    State(api): State<Api>,
+    InQueue(queue): InQueue,
+    Json(request): Json<wire::DiscardRequest>,
+) -> Result<Response, Refusal> {
+    let filter = convert::filter::filter(request.filter)?;
+    let work = Work::Discard { force: request.force };
+    api.start(NewOperation { queue, filter, work, rate: request.rate }, request.dry_run).await
+}
+
+/// Moves messages to another queue, as an operation; a dry run counts them.
+#[utoipa::path(post, path = "/v1/queues/{queue}/messages/move", tag = "messages", operation_id = "move_messages",
+    params(("queue" = String, Path, description = "The queue")), request_body = wire::MoveManyRequest,
+    responses((status = 200, description = "How many match", body = wire::Matched),
+        (status = 202, description = "It has begun", body = wire::OperationView), Refusals))]
+pub(crate) async fn move_many(
+    State(api): State<Api>,
+    InQueue(queue): InQueue,
+    Json(request): Json<wire::MoveManyRequest>,
+) -> Result<Response, Refusal> {
+    let filter = convert::filter::filter(request.filter)?;
+    let work = Work::Move { target: QueueName::new(request.queue)? };
+    api.start(NewOperation { queue, filter, work, rate: request.rate }, request.dry_run).await
+}

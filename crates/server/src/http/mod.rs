@@ -1,0 +1,167 @@
+//! HTTP/JSON: each handler decodes, calls the broker once, and encodes.
+
+mod dead;
+mod events;
+mod extract;
+mod health;
+mod leases;
+mod messages;
+mod operations;
+mod problem;
+mod queues;
+mod transfer;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use redrive_broker::Broker;
+use redrive_core::limits::{BATCH_BYTES_MAX, BODY_BYTES_DEFAULT_MAX};
+use tower_http::catch_panic::CatchPanicLayer;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use problem::Refusal;
+
+/// The largest body of a request: a batch whose bodies are base64, and what is around them.
+const BODY_BYTES_MAX: usize = BATCH_BYTES_MAX / 3 * 4 + 1024 * 1024;
+
+/// What every handler is given.
+#[derive(Debug, Clone)]
+pub struct Api {
+    broker: Broker,
+    /// The largest body of a message, in bytes.
+    body_bytes_max: usize,
+}
+
+impl Api {
+    /// The API of a broker.
+    pub fn new(broker: Broker) -> Self {
+        Self { broker, body_bytes_max: BODY_BYTES_DEFAULT_MAX }
+    }
+}
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Redrive",
+        description = "A durable work queue for work that fails.",
+        license(name = "Apache-2.0", identifier = "Apache-2.0")
+    ),
+    components(schemas(redrive_wire::Problem, redrive_wire::FieldProblem)),
+    tags(
+        (name = "queues", description = "Queues and their settings"),
+        (name = "messages", description = "Messages: in, out, and looking at them"),
+        (name = "leases", description = "Taking work and settling it"),
+        (name = "dead letters", description = "What was given up, and the way back"),
+        (name = "operations", description = "Work on many messages"),
+        (name = "server", description = "The server itself")
+    )
+)]
+struct Documented;
+
+fn documented() -> OpenApiRouter<Api> {
+    OpenApiRouter::with_openapi(Documented::openapi())
+        .routes(routes!(queues::create, queues::list))
+        .routes(routes!(queues::get, queues::update, queues::delete))
+        .routes(routes!(queues::pause))
+        .routes(routes!(queues::resume))
+        .routes(routes!(queues::set_weights))
+        .routes(routes!(queues::purge))
+        .routes(routes!(queues::stats))
+        .routes(routes!(queues::history))
+        .routes(routes!(queues::breaker))
+        .routes(routes!(queues::trip_breaker))
+        .routes(routes!(queues::reset_breaker))
+        .routes(routes!(queues::types))
+        .routes(routes!(messages::enqueue, messages::list))
+        .routes(routes!(messages::enqueue_batch))
+        .routes(routes!(messages::get, messages::discard))
+        .routes(routes!(messages::reschedule))
+        .routes(routes!(messages::move_one))
+        .routes(routes!(messages::why))
+        .routes(routes!(messages::discard_many))
+        .routes(routes!(messages::move_many))
+        .routes(routes!(transfer::export))
+        .routes(routes!(transfer::import))
+        .routes(routes!(leases::lease))
+        .routes(routes!(leases::list))
+        .routes(routes!(leases::operator_extend))
+        .routes(routes!(leases::operator_release))
+        .routes(routes!(leases::ack))
+        .routes(routes!(leases::ack_batch))
+        .routes(routes!(leases::nack))
+        .routes(routes!(leases::nack_batch))
+        .routes(routes!(leases::extend))
+        .routes(routes!(leases::extend_batch))
+        .routes(routes!(leases::release))
+        .routes(routes!(leases::release_batch))
+        .routes(routes!(leases::bury))
+        .routes(routes!(leases::bury_batch))
+        .routes(routes!(leases::requeue_expired))
+        .routes(routes!(leases::requeue_expired_everywhere))
+        .routes(routes!(dead::list))
+        .routes(routes!(dead::groups))
+        .routes(routes!(dead::redrive))
+        .routes(routes!(dead::discard))
+        .routes(routes!(operations::list))
+        .routes(routes!(operations::get))
+        .routes(routes!(operations::pause))
+        .routes(routes!(operations::resume))
+        .routes(routes!(operations::cancel))
+        .routes(routes!(events::events))
+        .routes(routes!(health::alive))
+        .routes(routes!(health::ready))
+        .routes(routes!(health::metrics))
+}
+
+/// The document that describes the API.
+pub fn openapi() -> utoipa::openapi::OpenApi {
+    documented().into_openapi()
+}
+
+/// The whole API.
+pub fn router(api: Api) -> Router {
+    let (router, document) = documented().split_for_parts();
+    let document = serde_json::to_vec(&document).unwrap_or_default();
+    let openapi = move || async move {
+        ([(axum::http::header::CONTENT_TYPE, "application/json")], document.clone()).into_response()
+    };
+    router
+        .route("/openapi.json", get(openapi))
+        .fallback(not_found)
+        .method_not_allowed_fallback(not_allowed)
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(CatchPanicLayer::custom(panicked))
+        .with_state(api)
+}
+
+async fn not_found(uri: Uri) -> Refusal {
+    Refusal::new(StatusCode::NOT_FOUND, "NO_SUCH_ROUTE", format!("there is nothing at {}", uri.path()))
+}
+
+async fn not_allowed(uri: Uri) -> Refusal {
+    let detail = format!("not with this method at {}", uri.path());
+    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", detail)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the shape that the layer wants")]
+fn panicked(panic: Box<dyn std::any::Any + Send>) -> Response {
+    let said = panic.downcast_ref::<&str>().map(|said| (*said).to_owned());
+    let said = said.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+    tracing::error!(panic = said, "a handler panicked");
+    let detail = "the server made a mistake, which it has written down";
+    Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL", detail).into_response()
+}
+
+/// A list in one parameter, its values divided by commas.
+fn listed(text: Option<String>) -> Vec<String> {
+    text.map(|text| text.split(',').map(str::to_owned).collect()).unwrap_or_default()
+}
+
+/// How many items a page has: 100 where nothing is said.
+fn page_limit(limit: Option<u32>) -> Result<redrive_store::Limit, Refusal> {
+    Ok(redrive_store::Limit::new(limit.unwrap_or(100) as usize)?)
+}

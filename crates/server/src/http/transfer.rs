@@ -1,0 +1,171 @@
+//! Messages out of a queue and into one, a line of JSON each.
+
+use std::convert::Infallible;
+
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use futures::{StreamExt, stream};
+use redrive_broker::{Broker, NewMessage};
+use redrive_core::queue::QueueName;
+use redrive_store::{EnqueueOutcome, Limit, ListRequest};
+use redrive_wire as wire;
+
+use super::Api;
+use super::extract::{InQueue, Query, parse};
+use super::messages::ListQuery;
+use super::problem::{Refusal, Refusals};
+use crate::convert;
+
+/// How many messages of an import go into the store at a time.
+const IMPORT_BATCH: usize = 500;
+/// The bytes of a batch: messages may be large.
+const IMPORT_BATCH_BYTES: usize = 8 * 1024 * 1024;
+/// The longest line: the largest message as base64, its headers, and what is around them.
+const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// How many refusals are told.
+const PROBLEMS_MAX: usize = 100;
+
+/// Exports messages, a line of JSON each, in a form that can be imported: what producers wrote, without what happened
+/// since.
+#[utoipa::path(get, path = "/v1/queues/{queue}/messages/export", tag = "messages", operation_id = "export_messages",
+    params(("queue" = String, Path, description = "The queue"), ListQuery),
+    responses((status = 200, description = "A line for each message", body = wire::NewMessage,
+        content_type = "application/x-ndjson"), Refusals))]
+pub(crate) async fn export(
+    State(api): State<Api>,
+    InQueue(queue): InQueue,
+    Query(query): Query<ListQuery>,
+) -> Result<Response, Refusal> {
+    let request = ListRequest { limit: Limit::MAX, ..query.request(queue, &[])? };
+    // The first page is read before anything is answered, so that a refusal can be one.
+    let first = lines(&api.broker, request.clone()).await?;
+    let rest = stream::unfold(first.1.map(|next| (api.broker, next)), |state| async move {
+        let (broker, request) = state?;
+        match lines(&broker, request).await {
+            Ok((bytes, next)) => Some((bytes, next.map(|next| (broker, next)))),
+            Err(refusal) => {
+                tracing::warn!(problem = refusal.detail(), "an export ended early");
+                None
+            }
+        }
+    });
+    let all = stream::once(async { first.0 }).chain(rest).map(Ok::<Bytes, Infallible>);
+    let kind = [(header::CONTENT_TYPE, "application/x-ndjson")];
+    Ok((StatusCode::OK, kind, Body::from_stream(all)).into_response())
+}
+
+/// A page as lines, and the request for the next.
+async fn lines(broker: &Broker, request: ListRequest) -> Result<(Bytes, Option<ListRequest>), Refusal> {
+    let page = broker.list(request.clone()).await?;
+    let mut bytes = Vec::new();
+    for message in &page.messages {
+        let exported = convert::message::exported(message, page.at);
+        if serde_json::to_writer(&mut bytes, &exported).is_ok() {
+            bytes.push(b'\n');
+        }
+    }
+    let next = page.next.map(|next| ListRequest { after: Some(next), ..request });
+    Ok((bytes.into(), next))
+}
+
+/// Messages of an import on their way into the store.
+struct Importer {
+    api: Api,
+    queue: QueueName,
+    line: u64,
+    pending: Vec<(u64, NewMessage)>,
+    pending_bytes: usize,
+    imported: wire::Imported,
+}
+
+impl Importer {
+    fn refuse(&mut self, line: u64, problem: &str) {
+        self.imported.refused += 1;
+        if self.imported.problems.len() < PROBLEMS_MAX {
+            self.imported.problems.push(format!("line {line}: {problem}"));
+        }
+    }
+
+    async fn take(&mut self, line: &[u8]) -> Result<(), Refusal> {
+        self.line += 1;
+        if line.trim_ascii().is_empty() {
+            return Ok(());
+        }
+        let read = parse::<wire::NewMessage>(line).and_then(|message| {
+            let (queue, max) = (self.queue.clone(), self.api.body_bytes_max);
+            convert::message::new_message(queue, message, max).map_err(Refusal::from)
+        });
+        match read {
+            Ok(message) => {
+                self.pending_bytes += line.len();
+                self.pending.push((self.line, message));
+            }
+            Err(refusal) => self.refuse(self.line, refusal.detail()),
+        }
+        if self.pending.len() >= IMPORT_BATCH || self.pending_bytes >= IMPORT_BATCH_BYTES {
+            self.flush().await?;
+        }
+        Ok(())
+    }
+
+    async fn flush(&mut self) -> Result<(), Refusal> {
+        self.pending_bytes = 0;
+        let (lines, messages): (Vec<u64>, Vec<NewMessage>) =
+            std::mem::take(&mut self.pending).into_iter().unzip();
+        if messages.is_empty() {
+            return Ok(());
+        }
+        let outcomes = self.api.broker.enqueue(messages, false).await?;
+        for (line, outcome) in lines.into_iter().zip(outcomes) {
+            match outcome {
+                Ok(EnqueueOutcome::Enqueued { .. }) => self.imported.imported += 1,
+                Ok(EnqueueOutcome::Duplicate { .. }) => self.imported.duplicates += 1,
+                Ok(EnqueueOutcome::Refused(refusal)) => self.refuse(line, &refusal.to_string()),
+                Ok(EnqueueOutcome::Aborted) => self.refuse(line, "aborted"),
+                Err(error) => self.refuse(line, &error.to_string()),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Imports messages, a line of JSON each. What was imported before a line that is wrong stays; the line is told.
+#[utoipa::path(post, path = "/v1/queues/{queue}/messages/import", tag = "messages", operation_id = "import_messages",
+    params(("queue" = String, Path, description = "The queue")),
+    request_body(content = wire::NewMessage, content_type = "application/x-ndjson"),
+    responses((status = 200, description = "What came of it", body = wire::Imported), Refusals))]
+pub(crate) async fn import(
+    State(api): State<Api>,
+    InQueue(queue): InQueue,
+    body: Body,
+) -> Result<axum::Json<wire::Imported>, Refusal> {
+    let mut importer = Importer {
+        api,
+        queue,
+        line: 0,
+        pending: Vec::new(),
+        pending_bytes: 0,
+        imported: wire::Imported::default(),
+    };
+    let mut left = Vec::new();
+    let mut pieces = body.into_data_stream();
+    while let Some(piece) = pieces.next().await {
+        let broken =
+            |_| Refusal::new(StatusCode::BAD_REQUEST, "INVALID_ARGUMENT", "the body ended too early");
+        left.extend_from_slice(&piece.map_err(broken)?);
+        while let Some(end) = left.iter().position(|byte| *byte == b'\n') {
+            let rest = left.split_off(end + 1);
+            let line = std::mem::replace(&mut left, rest);
+            importer.take(&line).await?;
+        }
+        if left.len() > LINE_BYTES_MAX {
+            let detail = format!("line {}: is longer than {LINE_BYTES_MAX} bytes", importer.line + 1);
+            return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "BODY_TOO_LARGE", detail));
+        }
+    }
+    importer.take(&left).await?;
+    importer.flush().await?;
+    Ok(axum::Json(importer.imported))
+}

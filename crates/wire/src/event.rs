@@ -1,0 +1,40 @@
+//! Events.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Something happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Event {
+    /// `enqueue`, `lease`, `ack`, `nack`, `requeue`, `move_to_dlq`, `breaker` or `queue`.
+    pub r#type: String,
+    /// When, in milliseconds since the Unix epoch.
+    pub timestamp: u64,
+    /// What.
+    pub payload: EventPayload,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct EventPayload {
+    /// To which queue.
+    pub queue: String,
+    /// How many messages.
+    pub count: u64,
+    /// How many messages died in the same step.
+    pub dlq_count: u64,
+    /// `producer`, `consumer`, `scheduler` or `operator`.
+    pub triggered_by: String,
+    /// What was done to the queue, for `queue`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub action: Option<String>,
+    /// The state before, for `breaker`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The state after, for `breaker`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// Why, for `breaker`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}

@@ -1,0 +1,37 @@
+//! What goes over the wire: the types of the HTTP API, and nothing that knows how they are served.
+//!
+//! A field that is here stays here. Names are in snake case, times are RFC 3339 in UTC with milliseconds, spans end in
+//! `_ms`, numbers that do not fit a double are strings. What a client sends is refused where it has a field that is
+//! not known: a typing error must not pass for a default.
+
+mod event;
+mod lease;
+mod maybe;
+mod message;
+mod operation;
+mod problem;
+mod queue;
+mod time;
+
+pub use event::{Event, EventPayload};
+pub use lease::{
+    AckRequest, Acked, Batch, BuryRequest, DeliveredMessage, ExtendRequest, Extended, LeaseRequest,
+    LeaseResponse, LeaseView, Leases, NackRequest, Nacked, OperatorExtendRequest, OperatorReleaseRequest,
+    ReleaseRequest, Released, RequeueExpiredRequest, Requeued, SettleResult, SettleResults,
+};
+pub use maybe::Maybe;
+pub use message::{
+    AttemptView, EnqueueBatchRequest, EnqueueResult, EnqueueResults, Enqueued, FilterBody, Imported,
+    MessagePage, MessageView, MoveRequest, NewMessage, ObstacleView, RescheduleRequest, WhyView,
+};
+pub use operation::{
+    DiscardRequest, FailureGroupView, FailureGroups, Matched, MoveManyRequest, OperationPage, OperationView,
+    PurgeRequest, RedriveRequest,
+};
+pub use problem::{FieldProblem, Problem};
+pub use queue::{
+    Breaker, BreakerStatus, CreateQueueRequest, History, HistorySample, KeyWeights, PauseRequest, PauseView,
+    QueueConfig, QueuePage, QueueStats, QueueView, Retention, Retry, RetryStats, Settings, StateCounts,
+    TypeStats, UpdateQueueRequest,
+};
+pub use time::Time;

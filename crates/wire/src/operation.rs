@@ -1,0 +1,140 @@
+//! Dead letters, and work on many messages.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::message::FilterBody;
+use crate::time::Time;
+
+/// Dead messages whose errors are alike.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FailureGroupView {
+    /// What they have in common; a filter takes it.
+    pub fingerprint: String,
+    /// The last error of the one that died last.
+    pub sample: String,
+    /// How many.
+    pub messages: u64,
+    /// When the first of them died.
+    pub first: Time,
+    /// When the last of them died.
+    pub last: Time,
+}
+
+/// Groups of dead messages, the largest first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FailureGroups {
+    /// The groups.
+    pub groups: Vec<FailureGroupView>,
+}
+
+/// Bring dead messages back.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct RedriveRequest {
+    /// Which.
+    pub filter: FilterBody,
+    /// Count them and change nothing.
+    pub dry_run: bool,
+    /// How many messages a second at most.
+    pub rate: Option<u32>,
+    /// Who asks.
+    pub by: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// Discard messages.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct DiscardRequest {
+    /// Which.
+    pub filter: FilterBody,
+    /// Count them and change nothing.
+    pub dry_run: bool,
+    /// How many messages a second at most.
+    pub rate: Option<u32>,
+    /// Leased ones, too, which fences their consumers.
+    pub force: bool,
+}
+
+/// Discard everything in a queue.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct PurgeRequest {
+    /// Count them and change nothing.
+    pub dry_run: bool,
+    /// Leased ones, too, which fences their consumers.
+    pub force: bool,
+}
+
+/// Move messages to another queue.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct MoveManyRequest {
+    /// Which.
+    pub filter: FilterBody,
+    /// Where to.
+    pub queue: String,
+    /// Count them and change nothing.
+    pub dry_run: bool,
+    /// How many messages a second at most.
+    pub rate: Option<u32>,
+}
+
+/// How many messages a dry run found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Matched {
+    /// How many.
+    pub matched: u64,
+}
+
+/// Work on many messages.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct OperationView {
+    /// Its id.
+    pub id: String,
+    /// `redrive`, `discard` or `move`.
+    pub kind: String,
+    /// In which queue.
+    pub queue: String,
+    /// Where messages are moved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// `running`, `paused`, `done`, `cancelled` or `failed`.
+    pub state: String,
+    /// How many messages matched when it was started.
+    pub total: u64,
+    /// How many were looked at.
+    pub matched: u64,
+    /// How many were changed.
+    pub applied: u64,
+    /// How many were left as they were.
+    pub refused: u64,
+    /// How many messages a second at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<u32>,
+    /// Who asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// When it was started.
+    pub started_at: Time,
+    /// When it last came further.
+    pub updated_at: Time,
+    /// Why it cannot go on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// Some operations.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct OperationPage {
+    /// The operations, the oldest first.
+    pub operations: Vec<OperationView>,
+    /// Where the next page starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
