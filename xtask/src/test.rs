@@ -46,6 +46,9 @@ impl Step {
     }
 }
 
+/// The black-box tests move the clock of the binary, which a release cannot.
+const TEST_CLOCK: [&str; 2] = ["--features", "redrive-cli/test-clock"];
+
 /// A step that has run.
 struct Ran {
     step: Step,
@@ -123,16 +126,21 @@ fn fmt(root: &Path) -> Result<(), Failure> {
 
 fn clippy(root: &Path) -> Result<(), Failure> {
     needs(root, "clippy", "clippy", "rustup component add clippy")?;
-    command::run(cargo(root, &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]))
+    let all = ["clippy", "--workspace", "--all-targets", "--locked"];
+    command::run(cargo(root, &[&all[..], &["--", "-D", "warnings"]].concat()))?;
+    command::run(cargo(root, &[&all[..], &TEST_CLOCK, &["--", "-D", "warnings"]].concat()))
 }
 
 /// Nextest where it is installed, because it runs the test binaries at the same time; it leaves out the doc tests.
 fn tests(root: &Path) -> Result<(), Failure> {
     if command::has_subcommand(root, "nextest") {
-        command::run(cargo(root, &["nextest", "run", "--workspace", "--locked"]))?;
+        command::run(cargo(
+            root,
+            &[&["nextest", "run", "--workspace", "--locked"][..], &TEST_CLOCK].concat(),
+        ))?;
         command::run(cargo(root, &["test", "--doc", "--workspace", "--locked"]))
     } else {
-        command::run(cargo(root, &["test", "--workspace", "--locked"]))
+        command::run(cargo(root, &[&["test", "--workspace", "--locked"][..], &TEST_CLOCK].concat()))
     }
 }
 

@@ -10,7 +10,6 @@ use redrive_store::{Batch, CreateQueue, EnqueueItem, EnqueueOutcome, EnqueueRefu
 use sha2::{Digest, Sha256};
 
 use crate::broker::Broker;
-use crate::chance;
 use crate::error::BrokerError;
 use crate::events::{Happening, Trigger};
 use crate::waiters::Ready;
@@ -47,7 +46,7 @@ impl Broker {
     /// The messages with ids, and whether the id tells what is in the message.
     fn items(&self, messages: Vec<NewMessage>) -> Result<Vec<(EnqueueItem, bool)>, BrokerError> {
         let now = self.now();
-        let mut ids = chance::ids(now, messages.len())?.into_iter();
+        let mut ids = self.chance.ids(now, messages.len())?.into_iter();
         let mut items = Vec::with_capacity(messages.len());
         for message in messages {
             let NewMessage { queue, id, mut draft, idempotency_key } = message;

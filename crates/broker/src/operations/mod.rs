@@ -14,7 +14,6 @@ use redrive_store::{EntryKind, EntryName, Filter, Limit, Selection};
 use tokio::sync::watch;
 
 use crate::broker::Broker;
-use crate::chance;
 use crate::error::BrokerError;
 use crate::events::{Act, Happening, Trigger};
 
@@ -115,7 +114,7 @@ impl Broker {
             self.live(target).await?;
         }
         let now = self.now();
-        let id = chance::ids(now, 1)?.pop().map(OperationId).unwrap_or_default();
+        let id = self.chance.ids(now, 1)?.pop().map(OperationId).unwrap_or_default();
         let operation = Operation {
             id,
             queue: new.queue,

@@ -8,6 +8,7 @@ use axum::http::{StatusCode, header};
 use redrive_core::message::MessageId;
 use redrive_core::queue::QueueName;
 use serde::de::DeserializeOwned;
+use serde_path_to_error::Segment;
 
 use super::problem::Refusal;
 
@@ -19,7 +20,8 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
         check_type(&request)?;
-        let bytes = Bytes::from_request(request, state).await.map_err(|error| too_large(&error))?;
+        check_length(&request)?;
+        let bytes = Bytes::from_request(request, state).await.map_err(|error| unread(&error))?;
         let bytes = if bytes.is_empty() { Bytes::from_static(b"{}") } else { bytes };
         parse(&bytes).map(Self)
     }
@@ -37,25 +39,53 @@ fn check_type(request: &Request) -> Result<(), Refusal> {
     Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", detail))
 }
 
-fn too_large(error: &BytesRejection) -> Refusal {
+/// Refuses a body that says itself that it is too large, before any of it is read.
+fn check_length(request: &Request) -> Result<(), Refusal> {
+    let length =
+        request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    if length.is_some_and(|length: usize| length > super::BODY_BYTES_MAX) { Err(too_large()) } else { Ok(()) }
+}
+
+fn too_large() -> Refusal {
+    let detail = format!("the body is larger than {} bytes", super::BODY_BYTES_MAX);
+    Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "BODY_TOO_LARGE", detail)
+}
+
+fn unread(error: &BytesRejection) -> Refusal {
     if error.status() == StatusCode::PAYLOAD_TOO_LARGE {
-        let detail = format!("the body is larger than {} bytes", super::BODY_BYTES_MAX);
-        Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "BODY_TOO_LARGE", detail)
+        too_large()
     } else {
         Refusal::new(StatusCode::BAD_REQUEST, "INVALID_ARGUMENT", "the body ended too early")
     }
 }
 
-/// Reads JSON, and says where it is wrong.
+/// Reads an object of JSON, and says where it is wrong.
 pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
+    // A list would be read as the fields of an object in their order.
+    if bytes.trim_ascii_start().first().is_some_and(|first| *first == b'[') {
+        return Err(Refusal::field("", "must be an object"));
+    }
     let mut from = serde_json::Deserializer::from_slice(bytes);
-    let value = serde_path_to_error::deserialize(&mut from).map_err(|error| {
-        let path = error.path().to_string();
-        let pointer = if path == "." { String::new() } else { format!("/{}", path.replace('.', "/")) };
-        Refusal::field(pointer, error.inner().to_string())
-    })?;
+    let value = serde_path_to_error::deserialize(&mut from)
+        .map_err(|error| Refusal::field(pointer(error.path()), error.inner().to_string()))?;
     from.end().map_err(|error| Refusal::field("", error.to_string()))?;
     Ok(value)
+}
+
+/// A path as a JSON pointer, as far as it is known.
+fn pointer(path: &serde_path_to_error::Path) -> String {
+    let mut pointer = String::new();
+    for segment in path {
+        match segment {
+            Segment::Seq { index } => pointer.push_str(&format!("/{index}")),
+            Segment::Map { key } | Segment::Enum { variant: key } => {
+                pointer.push('/');
+                pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
+            }
+            Segment::Unknown => break,
+        }
+    }
+    pointer
 }
 
 /// The parameters behind the question mark.

@@ -1,0 +1,12 @@
+//! The real binary through its HTTP API: every endpoint, what must work and what must be refused.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod hostile;
+mod leases;
+mod lifecycle;
+mod messages;
+mod operations;
+mod queues;
+mod server;
+mod streams;
