@@ -1,6 +1,7 @@
 //! `cargo xtask <command>`: everything this repository does to itself, with nothing to install but Rust.
 //!
 //! * [`mod@test`] is the README's test command and all that CI runs.
+//! * [`readme`] starts the product by the README's first command.
 //! * [`tidy`] checks what the compiler and clippy cannot see: the direction of dependencies, dead files, docs drift.
 //! * [`model`] runs the model-based tests for as long as one likes.
 //! * [`bench_engine`] measures the embedded store.
@@ -11,6 +12,7 @@
 mod bench_engine;
 mod command;
 mod model;
+mod readme;
 mod test;
 mod tidy;
 
@@ -23,7 +25,7 @@ use command::Failure;
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  test [--only STEP[,STEP]]   fmt, clippy, tidy, tests, docs: in this order, up to the first failure
+  test [--only STEP[,STEP]]   fmt, clippy, tidy, readme, tests, docs: in this order, up to the first failure
   tidy                        only the repository's own checks
   model [--minutes N | --seed S] [--store NAME]
                               random histories against the reference, for N minutes (10 by default);

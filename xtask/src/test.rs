@@ -7,25 +7,27 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::command::{self, Failure, cargo};
-use crate::{Exit, tidy};
+use crate::{Exit, readme, tidy};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Fmt,
     Clippy,
     Tidy,
+    Readme,
     Tests,
     Docs,
 }
 
 impl Step {
-    const ALL: [Self; 5] = [Self::Fmt, Self::Clippy, Self::Tidy, Self::Tests, Self::Docs];
+    const ALL: [Self; 6] = [Self::Fmt, Self::Clippy, Self::Tidy, Self::Readme, Self::Tests, Self::Docs];
 
     const fn name(self) -> &'static str {
         match self {
             Self::Fmt => "fmt",
             Self::Clippy => "clippy",
             Self::Tidy => "tidy",
+            Self::Readme => "readme",
             Self::Tests => "tests",
             Self::Docs => "docs",
         }
@@ -40,6 +42,7 @@ impl Step {
             Self::Fmt => fmt(root),
             Self::Clippy => clippy(root),
             Self::Tidy => tidy::run(root),
+            Self::Readme => readme::run(root),
             Self::Tests => tests(root),
             Self::Docs => docs(root),
         }

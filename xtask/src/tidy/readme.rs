@@ -1,7 +1,8 @@
-//! The README names the test command, and CI runs that command and nothing else.
+//! The README names the commands that run and test the product, and CI runs the second and nothing else.
 
 use super::Finding;
 use super::tree::Tree;
+use crate::readme::RUN_COMMAND;
 
 const README: &str = "README.md";
 const CI: &str = ".ci/run";
@@ -9,8 +10,10 @@ const TEST_COMMAND: &str = "cargo xtask test";
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    if !tree.text(README).is_some_and(|text| text.contains(TEST_COMMAND)) {
-        findings.push(Finding::new(README, 1, format!("the test command `{TEST_COMMAND}` is missing")));
+    for command in [TEST_COMMAND, RUN_COMMAND] {
+        if !tree.text(README).is_some_and(|text| text.contains(command)) {
+            findings.push(Finding::new(README, 1, format!("the command `{command}` is missing")));
+        }
     }
     let (last, line) = last_line(tree.text(CI).unwrap_or_default());
     if last != format!("exec {TEST_COMMAND}") {
@@ -28,7 +31,8 @@ fn last_line(text: &str) -> (&str, usize) {
 mod tests {
     use super::*;
 
-    const GOOD_README: (&str, &str) = (README, "# Redrive\n\n    cargo xtask test\n");
+    const GOOD_README: (&str, &str) =
+        (README, "# Redrive\n\n    cargo run --bin redrive -- serve\n    cargo xtask test\n");
     const GOOD_CI: (&str, &str) = (CI, "#!/usr/bin/env bash\nset -eu\nexec cargo xtask test\n\n");
 
     #[test]
@@ -38,9 +42,10 @@ mod tests {
 
     #[test]
     fn a_readme_without_the_command_is_found() {
-        let expected = [Finding::new(README, 1, "the test command `cargo xtask test` is missing")];
-        assert_eq!(check(&Tree::of(&[GOOD_CI])), expected);
-        assert_eq!(check(&Tree::of(&[(README, "    cargo test\n"), GOOD_CI])), expected);
+        let missing = |command: &str| Finding::new(README, 1, format!("the command `{command}` is missing"));
+        assert_eq!(check(&Tree::of(&[GOOD_CI])), [missing(TEST_COMMAND), missing(RUN_COMMAND)]);
+        let half = "    cargo test\n    cargo run --bin redrive -- serve\n";
+        assert_eq!(check(&Tree::of(&[(README, half), GOOD_CI])), [missing(TEST_COMMAND)]);
     }
 
     #[test]

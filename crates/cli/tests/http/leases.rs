@@ -237,8 +237,8 @@ async fn an_operator_sees_extends_releases_and_requeues_leases() {
     let id = server.enqueue("orders", json!({"body": "x"})).await;
     let leased = server.lease("orders", json!({"consumer": "worker-9"})).await;
     server.advance(4_000).await;
-    let leases = server.get("/v1/queues/orders/leases?consumer=worker-9").await.body;
-    let lease = &leases["leases"][0]["lease"];
+    let listed = server.get("/v1/queues/orders/leases?consumer=worker-9").await.body;
+    let lease = &listed["leases"][0]["lease"];
     assert_eq!(
         (&lease["consumer"], &lease["age_ms"], &lease["overdue"]),
         (&json!("worker-9"), &json!(4_000), &json!(false))

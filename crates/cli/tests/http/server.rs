@@ -30,7 +30,7 @@ impl Server {
     pub(crate) fn with(flags: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let (child, address) = launch(dir.path(), flags);
-        let client = Client::builder().timeout(Duration::from_secs(60)).build().unwrap();
+        let client = Client::builder().timeout(Duration::from_mins(1)).build().unwrap();
         Self { child, address, client, dir }
     }
 
@@ -39,7 +39,7 @@ impl Server {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         (self.child, self.address) = launch(self.dir.path(), flags);
-        self.client = Client::builder().timeout(Duration::from_secs(60)).build().unwrap();
+        self.client = Client::builder().timeout(Duration::from_mins(1)).build().unwrap();
     }
 
     /// Asks the process to end, and waits for its end.
@@ -47,10 +47,6 @@ impl Server {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
         self.child.wait().unwrap()
-    }
-
-    pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
     }
 
     pub(crate) fn address(&self) -> &str {

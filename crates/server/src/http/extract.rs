@@ -74,18 +74,14 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
 
 /// A path as a JSON pointer, as far as it is known.
 fn pointer(path: &serde_path_to_error::Path) -> String {
-    let mut pointer = String::new();
-    for segment in path {
-        match segment {
-            Segment::Seq { index } => pointer.push_str(&format!("/{index}")),
-            Segment::Map { key } | Segment::Enum { variant: key } => {
-                pointer.push('/');
-                pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
-            }
-            Segment::Unknown => break,
+    let segments = path.iter().map_while(|segment| match segment {
+        Segment::Seq { index } => Some(format!("/{index}")),
+        Segment::Map { key } | Segment::Enum { variant: key } => {
+            Some(format!("/{}", key.replace('~', "~0").replace('/', "~1")))
         }
-    }
-    pointer
+        Segment::Unknown => None,
+    });
+    segments.collect()
 }
 
 /// The parameters behind the question mark.
