@@ -14,12 +14,29 @@ pub struct Time(pub u64);
 
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ms = i64::try_from(self.0).unwrap_or(i64::MAX);
-        match jiff::Timestamp::from_millisecond(ms) {
-            Ok(time) => write!(f, "{time:.3}"),
-            Err(_) => write!(f, "{}", jiff::Timestamp::MAX),
-        }
+        let (days, ms) = (self.0 / DAY_MS, self.0 % DAY_MS);
+        let (year, month, day) = date(days);
+        let (seconds, ms) = (ms / 1_000, ms % 1_000);
+        let (hour, minute, second) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
     }
+}
+
+const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
+
+/// Year, month and day of a day since 1970. Years are counted from March, so that a leap day is the last of its year;
+/// jiff ends two days before the last time that we know.
+const fn date(days_since_1970: u64) -> (u64, u64, u64) {
+    const DAYS_TO_1970: u64 = 719_468;
+    const DAYS_PER_ERA: u64 = 146_097;
+    let days = days_since_1970 + DAYS_TO_1970;
+    let (era, day) = (days / DAYS_PER_ERA, days % DAYS_PER_ERA);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (month, late) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    (era * 400 + year + late, month, day)
 }
 
 impl FromStr for Time {
@@ -63,6 +80,14 @@ mod tests {
     fn a_time_is_written_in_utc_with_milliseconds_and_read_back() {
         assert_eq!(Time(1_704_067_200_000).to_string(), "2024-01-01T00:00:00.000Z");
         assert_eq!(Time(253_402_300_799_999).to_string(), "9999-12-31T23:59:59.999Z");
+        for text in [
+            "1970-01-01T00:00:00.000Z",
+            "2000-02-29T23:59:59.999Z",
+            "2100-03-01T00:00:00.000Z",
+            "2026-11-16T05:44:21.706Z",
+        ] {
+            assert_eq!(text.parse::<Time>().unwrap().to_string(), text);
+        }
         assert_eq!("2024-01-01T01:00:00+01:00".parse(), Ok(Time(1_704_067_200_000)));
         for text in ["", "yesterday", "2024-01-01", "1969-12-31T23:59:59Z", "2024-13-01T00:00:00Z"] {
             assert!(text.parse::<Time>().is_err(), "{text}");
