@@ -121,6 +121,11 @@ impl Broker {
         self.clock.now()
     }
 
+    /// Returns when it is `at`, or later.
+    pub async fn until(&self, at: Timestamp) {
+        self.clock.until(at).await;
+    }
+
     /// What was set.
     pub fn config(&self) -> &BrokerConfig {
         &self.config

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use redrive_core::invalid::Invalid;
+use redrive_core::limits::BATCH_ITEMS_MAX;
 use redrive_core::message::{Checkpoint, DeadReason, ErrorText, MessageId};
 use redrive_core::policy::{Asked, Outcome, Verdict};
 use redrive_core::queue::QueueName;
@@ -114,6 +116,8 @@ impl<T: Item> Opened<T> {
     }
 
     fn batch(&mut self) -> Result<Batch<T>, BrokerError> {
+        // All of them count, also those whose receipts are wrong.
+        Invalid::check_length("batch", self.places.len(), BATCH_ITEMS_MAX, "items")?;
         Ok(Batch::each(std::mem::take(&mut self.items))?)
     }
 

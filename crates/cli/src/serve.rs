@@ -8,7 +8,7 @@ use anyhow::Context;
 use clap::Args;
 use redrive_broker::{Background, Broker, Clock};
 use redrive_core::receipt::ReceiptKey;
-use redrive_server::http;
+use redrive_server::{grpc, http};
 use redrive_store::Store;
 use redrive_store_memory::MemoryStore;
 use tokio::net::TcpListener;
@@ -108,6 +108,7 @@ async fn serve(config: Config, time: TimeSource) -> anyhow::Result<()> {
     tracing::info!(%address, store = name, "redrive is ready");
     println!("redrive is ready on http://{address}");
     let app = time.control(http::router(http::Api::new(broker.clone())));
+    let app = grpc::add_to(app, broker.clone()).await;
     let ending = broker.clone();
     let serving = tokio::spawn(async move {
         axum::serve(listener, app).with_graceful_shutdown(async move { ending.stopped().await }).await

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::message::MessageView;
+use crate::object;
 use crate::time::Time;
 
 /// A consumer asks for work.
@@ -75,6 +76,7 @@ pub struct Leases {
 #[serde(deny_unknown_fields)]
 pub struct Batch<T> {
     /// The items, 1,000 at most.
+    #[serde(deserialize_with = "object::list", bound(deserialize = "T: Deserialize<'de>"))]
     pub items: Vec<T>,
 }
 
@@ -210,7 +212,7 @@ pub struct SettleResult<T> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
     /// What came of it.
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<T>,
 }
 

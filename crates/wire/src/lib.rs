@@ -1,17 +1,36 @@
-//! What goes over the wire: the types of the HTTP API, and nothing that knows how they are served.
+//! What goes over the wire: the types of the HTTP API, the gRPC API as [`v1`], and nothing that knows how they are served.
 //!
 //! A field that is here stays here. Names are in snake case, times are RFC 3339 in UTC with milliseconds, spans end in
 //! `_ms`, numbers that do not fit a double are strings. What a client sends is refused where it has a field that is
 //! not known: a typing error must not pass for a default.
 
+#![expect(
+    clippy::allow_attributes_without_reason,
+    reason = "what is made from the protos allows a few things"
+)]
+
 mod event;
 mod lease;
 mod maybe;
 mod message;
+mod object;
 mod operation;
 mod problem;
 mod queue;
 mod time;
+
+#[expect(missing_docs, clippy::pedantic, reason = "made from the proto, which says what is what")]
+mod made {
+    tonic::include_proto!("redrive.v1");
+}
+
+/// The gRPC API, `redrive.v1`.
+pub mod v1 {
+    pub use super::made::*;
+
+    /// The protos as they were compiled, for reflection.
+    pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptor.bin"));
+}
 
 pub use event::{Event, EventPayload};
 pub use lease::{
@@ -24,6 +43,7 @@ pub use message::{
     AttemptView, EnqueueBatchRequest, EnqueueResult, EnqueueResults, Enqueued, FilterBody, Imported,
     MessagePage, MessageView, MoveRequest, NewMessage, ObstacleView, RescheduleRequest, WhyView,
 };
+pub use object::Object;
 pub use operation::{
     DiscardRequest, FailureGroupView, FailureGroups, Matched, MoveManyRequest, OperationPage, OperationView,
     PurgeRequest, RedriveRequest,
@@ -31,7 +51,7 @@ pub use operation::{
 pub use problem::{FieldProblem, Problem};
 pub use queue::{
     Breaker, BreakerStatus, CreateQueueRequest, History, HistorySample, KeyWeights, PauseRequest, PauseView,
-    QueueConfig, QueuePage, QueueStats, QueueView, Retention, Retry, RetryStats, Settings, StateCounts,
-    TypeStats, UpdateQueueRequest,
+    QueueConfig, QueuePage, QueueStats, QueueView, Retention, Retry, RetryStats, StateCounts, TypeStats,
+    UpdateQueueRequest,
 };
 pub use time::Time;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use crate::object;
 use crate::time::Time;
 
 /// A message for a queue. At most one of `body`, `body_base64` and `json` is given.
@@ -74,6 +75,7 @@ pub struct NewMessage {
 #[serde(deny_unknown_fields)]
 pub struct EnqueueBatchRequest {
     /// The messages, 1,000 and 16 MiB at most.
+    #[serde(deserialize_with = "object::list")]
     pub messages: Vec<NewMessage>,
     /// Whether one refusal undoes all.
     #[serde(default)]
@@ -95,10 +97,16 @@ pub struct Enqueued {
 /// What became of one message of several.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EnqueueResult {
-    /// The message, where it is in its queue.
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub enqueued: Option<Enqueued>,
-    /// Why it is not.
+    /// Its id, where it is in its queue; that of the first one where it is a duplicate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Whether the queue had it already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duplicate: Option<bool>,
+    /// From when on it may be leased.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub visible_at: Option<Time>,
+    /// Why it is not in its queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
     /// The same, for people.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::message::FilterBody;
+use crate::object;
 use crate::time::Time;
 
 /// Dead messages whose errors are alike.
@@ -33,6 +34,7 @@ pub struct FailureGroups {
 #[serde(default, deny_unknown_fields)]
 pub struct RedriveRequest {
     /// Which.
+    #[serde(deserialize_with = "object::object")]
     pub filter: FilterBody,
     /// Count them and change nothing.
     pub dry_run: bool,
@@ -49,6 +51,7 @@ pub struct RedriveRequest {
 #[serde(default, deny_unknown_fields)]
 pub struct DiscardRequest {
     /// Which.
+    #[serde(deserialize_with = "object::object")]
     pub filter: FilterBody,
     /// Count them and change nothing.
     pub dry_run: bool,
@@ -73,6 +76,7 @@ pub struct PurgeRequest {
 #[serde(default, deny_unknown_fields)]
 pub struct MoveManyRequest {
     /// Which.
+    #[serde(deserialize_with = "object::object")]
     pub filter: FilterBody,
     /// Where to.
     pub queue: String,

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::maybe::Maybe;
+use crate::object;
 use crate::time::Time;
 
 /// When to retry what failed.
@@ -79,7 +80,7 @@ pub struct QueueConfig {
     #[schema(value_type = Option<u32>)]
     pub max_deliveries: Maybe<u32>,
     /// When to retry what failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "object::option")]
     pub retry: Option<Retry>,
     /// What retries get of what is handed out while there is fresh work, 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -95,7 +96,7 @@ pub struct QueueConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overdue_backoff: Option<bool>,
     /// Whether a breaker stops the queue during an outage, and how; `null` is no breaker.
-    #[serde(skip_serializing_if = "Maybe::is_unset")]
+    #[serde(skip_serializing_if = "Maybe::is_unset", deserialize_with = "object::maybe")]
     #[schema(value_type = Option<Breaker>)]
     pub breaker: Maybe<Breaker>,
     /// Where dead messages are moved.
@@ -103,11 +104,11 @@ pub struct QueueConfig {
     #[schema(value_type = Option<String>)]
     pub dead_letter_to: Maybe<String>,
     /// How long acked messages are kept.
-    #[serde(skip_serializing_if = "Maybe::is_unset")]
+    #[serde(skip_serializing_if = "Maybe::is_unset", deserialize_with = "object::maybe")]
     #[schema(value_type = Option<Retention>)]
     pub retain_done: Maybe<Retention>,
     /// How long dead messages are kept.
-    #[serde(skip_serializing_if = "Maybe::is_unset")]
+    #[serde(skip_serializing_if = "Maybe::is_unset", deserialize_with = "object::maybe")]
     #[schema(value_type = Option<Retention>)]
     pub retain_dead: Maybe<Retention>,
     /// How long a dedup key keeps a second message out.
@@ -125,16 +126,6 @@ pub struct QueueConfig {
 /// Fairness keys and how many messages each is served in its turn; a key that is not named has weight 1.
 pub type KeyWeights = BTreeMap<String, u32>;
 
-/// The settings in force.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Settings {
-    /// All of them.
-    #[serde(flatten)]
-    pub settings: QueueConfig,
-    /// Which of them were set on the queue; the others are the server's defaults.
-    pub set: Vec<String>,
-}
-
 /// A new queue.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -143,7 +134,7 @@ pub struct CreateQueueRequest {
     #[schema(example = "orders", min_length = 1, max_length = 80)]
     pub name: String,
     /// What is set.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object::object")]
     pub config: QueueConfig,
 }
 
@@ -152,6 +143,7 @@ pub struct CreateQueueRequest {
 #[serde(deny_unknown_fields)]
 pub struct UpdateQueueRequest {
     /// What is set.
+    #[serde(deserialize_with = "object::object")]
     pub config: QueueConfig,
 }
 
@@ -177,8 +169,10 @@ pub struct QueueView {
     pub version: u64,
     /// What is set.
     pub config: QueueConfig,
-    /// The settings in force, and where each comes from.
-    pub settings: Settings,
+    /// The settings in force, every one of them.
+    pub settings: QueueConfig,
+    /// Which of them were set on the queue; the others are the server's defaults.
+    pub set: Vec<String>,
     /// Whether the whole queue is paused now.
     pub paused: bool,
     /// Every pause that holds.

@@ -80,14 +80,17 @@ async fn batches_answer_each_item() {
         json!([{"receipt": receipt(1), "delay_ms": 500, "exact": true}, {"receipt": receipt(0)}]),
     )
     .await;
-    assert_eq!((&nacks[0]["delay_ms"], &nacks[0]["delay_rule"]), (&json!(500), &json!("exactly")));
+    assert_eq!(
+        (&nacks[0]["outcome"]["delay_ms"], &nacks[0]["outcome"]["delay_rule"]),
+        (&json!(500), &json!("exactly"))
+    );
     assert_eq!(nacks[1], json!({"ok": false, "code": "NOT_FOUND"}));
     let extends = batch("extend", json!([{"receipt": receipt(2), "checkpoint_base64": "cGFnZSA3"}])).await;
-    assert!(extends[0]["deadline"].is_string());
+    assert!(extends[0]["outcome"]["deadline"].is_string());
     let releases = batch("release", json!([{"receipt": receipt(3), "delay_ms": 1000}])).await;
-    assert!(releases[0]["visible_at"].is_string());
+    assert!(releases[0]["outcome"]["visible_at"].is_string());
     let buries = batch("bury", json!([{"receipt": receipt(4), "error": "never"}])).await;
-    assert_eq!(buries[0]["dead_reason"], "buried");
+    assert_eq!(buries[0]["outcome"]["dead_reason"], "buried");
     let message =
         server.get(&format!("/v1/queues/orders/messages/{}", leased[2]["id"].as_str().unwrap())).await.body;
     assert_eq!(message["checkpoint_base64"], "cGFnZSA3");

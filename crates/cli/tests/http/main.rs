@@ -1,7 +1,8 @@
-//! The real binary through its HTTP API: every endpoint, what must work and what must be refused.
+//! The real binary through its APIs: every endpoint, what must work and what must be refused.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod grpc;
 mod hostile;
 mod leases;
 mod lifecycle;
@@ -9,4 +10,5 @@ mod messages;
 mod operations;
 mod queues;
 mod server;
+mod starvation;
 mod streams;

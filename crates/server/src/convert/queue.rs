@@ -177,7 +177,7 @@ fn weights_view(weights: &Weights) -> wire::KeyWeights {
 }
 
 /// What is set.
-fn config_view(config: &domain::QueueConfig) -> wire::QueueConfig {
+pub(crate) fn config_view(config: &domain::QueueConfig) -> wire::QueueConfig {
     let retry = &config.retry;
     let retry = wire::Retry {
         max_attempts: Maybe::from_set(retry.max_attempts.map(|max| max.map(NonZeroU32::get))),
@@ -261,10 +261,8 @@ pub(crate) fn queue_view(queue: &domain::Queue, defaults: &QueueSettings, now: T
         name: queue.name.as_str().to_owned(),
         created_at: time(queue.created_at),
         version: queue.version,
-        settings: wire::Settings {
-            settings: settings_view(&queue.config.over(defaults)),
-            set: set_fields(&config),
-        },
+        settings: settings_view(&queue.config.over(defaults)),
+        set: set_fields(&config),
         config,
         paused: queue.pauses.holds_queue(now),
         pauses: whole

@@ -24,6 +24,7 @@ const RETRY: Duration = Duration::from_secs(2);
 
 /// Which events.
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EventsQuery {
     /// Of this queue only.

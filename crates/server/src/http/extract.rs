@@ -7,23 +7,42 @@ use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use redrive_core::message::MessageId;
 use redrive_core::queue::QueueName;
+use redrive_wire::Object;
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 
 use super::problem::Refusal;
 
-/// A body of JSON. Where there is none, an empty object.
+/// A body that is an object of JSON.
 pub(crate) struct Json<T>(pub(crate) T);
+
+/// The same where everything has a default: no body is an empty object.
+pub(crate) struct Options<T>(pub(crate) T);
+
+async fn read<S: Send + Sync, T: DeserializeOwned>(
+    request: Request,
+    state: &S,
+    empty: &'static [u8],
+) -> Result<T, Refusal> {
+    check_type(&request)?;
+    check_length(&request)?;
+    let bytes = Bytes::from_request(request, state).await.map_err(|error| unread(&error))?;
+    parse(if bytes.is_empty() { empty } else { &bytes })
+}
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Options<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
+        read(request, state, b"{}").await.map(Self)
+    }
+}
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
-        check_type(&request)?;
-        check_length(&request)?;
-        let bytes = Bytes::from_request(request, state).await.map_err(|error| unread(&error))?;
-        let bytes = if bytes.is_empty() { Bytes::from_static(b"{}") } else { bytes };
-        parse(&bytes).map(Self)
+        read(request, state, b"").await.map(Self)
     }
 }
 
@@ -61,12 +80,8 @@ fn unread(error: &BytesRejection) -> Refusal {
 
 /// Reads an object of JSON, and says where it is wrong.
 pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
-    // A list would be read as the fields of an object in their order.
-    if bytes.trim_ascii_start().first().is_some_and(|first| *first == b'[') {
-        return Err(Refusal::field("", "must be an object"));
-    }
     let mut from = serde_json::Deserializer::from_slice(bytes);
-    let value = serde_path_to_error::deserialize(&mut from)
+    let Object(value) = serde_path_to_error::deserialize(&mut from)
         .map_err(|error| Refusal::field(pointer(error.path()), error.inner().to_string()))?;
     from.end().map_err(|error| Refusal::field("", error.to_string()))?;
     Ok(value)

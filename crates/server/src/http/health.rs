@@ -29,7 +29,8 @@ pub(crate) async fn ready(State(api): State<Api>) -> Result<&'static str, Refusa
 
 /// The metrics, as Prometheus reads them.
 #[utoipa::path(get, path = "/metrics", tag = "server", operation_id = "metrics",
-    responses((status = 200, description = "The metrics", body = String, content_type = "text/plain"), Refusals))]
+    responses((status = 200, description = "The metrics", body = String,
+        content_type = "application/openmetrics-text"), Refusals))]
 pub(crate) async fn metrics(State(api): State<Api>) -> Result<impl IntoResponse, Refusal> {
     let text = api.broker.metrics_text().await?;
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";

@@ -11,7 +11,7 @@ use redrive_store::{ClassFilter, Judged, LaneChoice, Limit, Released};
 use redrive_wire as wire;
 
 use super::Api;
-use super::extract::{InQueue, Json, OfMessage, Query};
+use super::extract::{InQueue, Json, OfMessage, Options, Query};
 use super::messages::ListQuery;
 use super::problem::{Refusal, Refusals, unsettled};
 use crate::convert;
@@ -44,13 +44,13 @@ fn class_filter(types: &[String], sources: &[String]) -> Result<ClassFilter, Inv
 #[utoipa::path(post, path = "/v1/queues/{queue}/lease", tag = "leases", operation_id = "lease",
     params(("queue" = String, Path, description = "The queue"),
         ("Prefer" = Option<String>, Header, description = "`wait=20` waits for up to 20 seconds")),
-    request_body = wire::LeaseRequest,
+    request_body = Option<wire::LeaseRequest>,
     responses((status = 200, description = "What was handed out", body = wire::LeaseResponse), Refusals))]
 pub(crate) async fn lease(
     State(api): State<Api>,
     InQueue(queue): InQueue,
     headers: HeaderMap,
-    Json(request): Json<wire::LeaseRequest>,
+    Options(request): Options<wire::LeaseRequest>,
 ) -> Result<axum::Json<wire::LeaseResponse>, Refusal> {
     let wait = request.wait_ms.map(Millis::new).or_else(|| preferred_wait(&headers));
     let call = LeaseCall {
@@ -276,12 +276,12 @@ pub(crate) async fn bury_batch(
 /// An operator gives the consumer of a message more time.
 #[utoipa::path(post, path = "/v1/queues/{queue}/leases/{id}/extend", tag = "leases", operation_id = "operator_extend",
     params(("queue" = String, Path, description = "The queue"), ("id" = String, Path, description = "The message")),
-    request_body = wire::OperatorExtendRequest,
+    request_body = Option<wire::OperatorExtendRequest>,
     responses((status = 200, description = "The new deadline", body = wire::Extended), Refusals))]
 pub(crate) async fn operator_extend(
     State(api): State<Api>,
     OfMessage(queue, id): OfMessage,
-    Json(request): Json<wire::OperatorExtendRequest>,
+    Options(request): Options<wire::OperatorExtendRequest>,
 ) -> Result<axum::Json<wire::Extended>, Refusal> {
     let time = convert::millis(request.lease_ms);
     let extend = Extend { target: Target::Message(queue, id), time, checkpoint: None };
@@ -292,12 +292,12 @@ pub(crate) async fn operator_extend(
 /// An operator takes a message back from its consumer, who is fenced.
 #[utoipa::path(post, path = "/v1/queues/{queue}/leases/{id}/release", tag = "leases", operation_id = "operator_release",
     params(("queue" = String, Path, description = "The queue"), ("id" = String, Path, description = "The message")),
-    request_body = wire::OperatorReleaseRequest,
+    request_body = Option<wire::OperatorReleaseRequest>,
     responses((status = 200, description = "Where it stands", body = wire::Released), Refusals))]
 pub(crate) async fn operator_release(
     State(api): State<Api>,
     OfMessage(queue, id): OfMessage,
-    Json(request): Json<wire::OperatorReleaseRequest>,
+    Options(request): Options<wire::OperatorReleaseRequest>,
 ) -> Result<axum::Json<wire::Released>, Refusal> {
     let delay = convert::millis(request.delay_ms);
     let back =
@@ -320,23 +320,23 @@ async fn requeue(
 
 /// Ends leases of a queue that have run out, now.
 #[utoipa::path(post, path = "/v1/queues/{queue}/requeue_expired", tag = "leases", operation_id = "requeue_expired",
-    params(("queue" = String, Path, description = "The queue")), request_body = wire::RequeueExpiredRequest,
+    params(("queue" = String, Path, description = "The queue")), request_body = Option<wire::RequeueExpiredRequest>,
     responses((status = 200, description = "How many", body = wire::Requeued), Refusals))]
 pub(crate) async fn requeue_expired(
     State(api): State<Api>,
     InQueue(queue): InQueue,
-    Json(request): Json<wire::RequeueExpiredRequest>,
+    Options(request): Options<wire::RequeueExpiredRequest>,
 ) -> Result<axum::Json<wire::Requeued>, Refusal> {
     requeue(&api, Some(queue), request).await
 }
 
 /// Ends leases of all queues that have run out, now.
 #[utoipa::path(post, path = "/v1/requeue_expired", tag = "leases", operation_id = "requeue_expired_everywhere",
-    request_body = wire::RequeueExpiredRequest,
+    request_body = Option<wire::RequeueExpiredRequest>,
     responses((status = 200, description = "How many", body = wire::Requeued), Refusals))]
 pub(crate) async fn requeue_expired_everywhere(
     State(api): State<Api>,
-    Json(request): Json<wire::RequeueExpiredRequest>,
+    Options(request): Options<wire::RequeueExpiredRequest>,
 ) -> Result<axum::Json<wire::Requeued>, Refusal> {
     requeue(&api, None, request).await
 }

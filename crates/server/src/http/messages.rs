@@ -19,6 +19,7 @@ use crate::convert;
 
 /// What of a queue is listed. Lists are divided by commas.
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ListQuery {
     /// In one of these states.
@@ -103,6 +104,9 @@ impl Api {
 
     /// A dry run, or an operation.
     pub(crate) async fn start(&self, new: NewOperation, dry_run: bool) -> Result<Response, Refusal> {
+        if new.rate == Some(0) {
+            return Err(Refusal::field("/rate", "must be at least 1"));
+        }
         if dry_run {
             let matched = self.broker.dry_run(&new).await?;
             return Ok(axum::Json(wire::Matched { matched }).into_response());
@@ -202,11 +206,18 @@ pub(crate) async fn enqueue_batch(
     }
     let outcomes = api.broker.enqueue(messages, request.all_or_nothing).await?;
     let results = outcomes.into_iter().map(|one| match outcome(one) {
-        Ok(enqueued) => {
-            wire::EnqueueResult { enqueued: Some(enqueued), code: None, detail: None, advice: None }
-        }
+        Ok(enqueued) => wire::EnqueueResult {
+            id: Some(enqueued.id),
+            duplicate: Some(enqueued.duplicate),
+            visible_at: enqueued.visible_at,
+            code: None,
+            detail: None,
+            advice: None,
+        },
         Err(refusal) => wire::EnqueueResult {
-            enqueued: None,
+            id: None,
+            duplicate: None,
+            visible_at: None,
             code: Some(refusal.code().to_owned()),
             detail: Some(refusal.detail().to_owned()),
             advice: Some(refusal.advice().to_owned()),

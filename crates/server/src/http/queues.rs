@@ -11,13 +11,14 @@ use redrive_wire as wire;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::extract::{InQueue, Json, Query};
+use super::extract::{InQueue, Json, Options, Query};
 use super::problem::{Refusal, Refusals};
 use super::{Api, page_limit};
 use crate::convert;
 
 /// A page of a list.
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PageQuery {
     /// How many items at most, 1 to 1,000.
@@ -114,6 +115,7 @@ pub(crate) async fn update(
 
 /// Whether what is there goes, too.
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ForceQuery {
     /// With everything in it, leased messages too.
@@ -145,12 +147,12 @@ fn pause_of(api: &Api, request: &wire::PauseRequest) -> Result<Pause, Refusal> {
 
 /// Pauses a queue, or one fairness key of it: nothing of it is handed out.
 #[utoipa::path(post, path = "/v1/queues/{queue}/pause", tag = "queues", operation_id = "pause_queue",
-    params(("queue" = String, Path, description = "The queue")), request_body = wire::PauseRequest,
+    params(("queue" = String, Path, description = "The queue")), request_body = Option<wire::PauseRequest>,
     responses((status = 200, description = "The queue", body = wire::QueueView), Refusals))]
 pub(crate) async fn pause(
     State(api): State<Api>,
     InQueue(name): InQueue,
-    Json(request): Json<wire::PauseRequest>,
+    Options(request): Options<wire::PauseRequest>,
 ) -> Result<Response, Refusal> {
     let pause = Some(pause_of(&api, &request)?);
     let key = request.key.map(|key| key.parse()).transpose()?;
@@ -160,12 +162,12 @@ pub(crate) async fn pause(
 
 /// Ends a pause.
 #[utoipa::path(post, path = "/v1/queues/{queue}/resume", tag = "queues", operation_id = "resume_queue",
-    params(("queue" = String, Path, description = "The queue")), request_body = wire::PauseRequest,
+    params(("queue" = String, Path, description = "The queue")), request_body = Option<wire::PauseRequest>,
     responses((status = 200, description = "The queue", body = wire::QueueView), Refusals))]
 pub(crate) async fn resume(
     State(api): State<Api>,
     InQueue(name): InQueue,
-    Json(request): Json<wire::PauseRequest>,
+    Options(request): Options<wire::PauseRequest>,
 ) -> Result<Response, Refusal> {
     if request.until.is_some() || request.for_ms.is_some() {
         return Err(Refusal::field("/until", "a resume has no end"));

@@ -1,0 +1,296 @@
+//! gRPC `redrive.v1`: each handler decodes, calls the broker once, and encodes.
+
+mod consume;
+mod convert;
+mod status;
+
+use std::pin::Pin;
+
+use axum::Router;
+use futures::{Stream, StreamExt, stream};
+use redrive_broker::{Broker, Told};
+use redrive_core::invalid::Invalid;
+use redrive_core::limits::BODY_BYTES_DEFAULT_MAX;
+use redrive_core::message::State;
+use redrive_core::queue::{Pause, QueueName};
+use redrive_core::time::Timestamp;
+use redrive_store::{CreateQueue, DeleteQueue, EnqueueOutcome, Limit, PauseQueue, RetryAdvice, UpdateQueue};
+use redrive_wire::v1;
+use redrive_wire::v1::redrive_server::{Redrive, RedriveServer};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status, Streaming};
+
+/// The largest message of a client: a batch, and what is around it.
+const MESSAGE_BYTES_MAX: usize = redrive_core::limits::BATCH_BYTES_MAX + 1024 * 1024;
+
+/// The service of a broker.
+#[derive(Debug, Clone)]
+struct Service {
+    broker: Broker,
+}
+
+/// Adds gRPC to an HTTP API, on the same port: the service, its health, and reflection.
+pub async fn add_to(app: Router, broker: Broker) -> Router {
+    let (reporter, health) = tonic_health::server::health_reporter();
+    reporter.set_serving::<RedriveServer<Service>>().await;
+    let ending = broker.clone();
+    tokio::spawn(async move {
+        ending.stopped().await;
+        reporter.set_not_serving::<RedriveServer<Service>>().await;
+    });
+    let service = RedriveServer::new(Service { broker })
+        .max_decoding_message_size(MESSAGE_BYTES_MAX)
+        .max_encoding_message_size(MESSAGE_BYTES_MAX);
+    let app = app
+        .route_service("/redrive.v1.Redrive/{*rpc}", service)
+        .route_service("/grpc.health.v1.Health/{*rpc}", health);
+    let reflection = tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(v1::DESCRIPTORS)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        .build_v1();
+    match reflection {
+        Ok(reflection) => app.route_service("/grpc.reflection.v1.ServerReflection/{*rpc}", reflection),
+        Err(error) => {
+            tracing::error!(%error, "there is no reflection");
+            app
+        }
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the shape that `map_err` wants")]
+fn wrong(invalid: Invalid) -> Status {
+    status::invalid(&invalid)
+}
+
+fn items<T, U>(items: Vec<T>, one: impl Fn(T) -> Result<U, Invalid>) -> Result<Vec<U>, Status> {
+    items.into_iter().map(one).collect::<Result<_, _>>().map_err(wrong)
+}
+
+type Settled = Result<Response<v1::SettleResponse>, Status>;
+
+fn settled(results: Vec<v1::SettleResult>) -> Response<v1::SettleResponse> {
+    Response::new(v1::SettleResponse { results })
+}
+
+impl Service {
+    fn queue(&self, queue: &redrive_core::queue::Queue) -> Response<v1::Queue> {
+        Response::new(convert::queue(queue, self.broker.now()))
+    }
+
+    async fn pause(
+        &self,
+        name: String,
+        key: Option<String>,
+        pause: Option<Pause>,
+    ) -> Result<Response<v1::Queue>, Status> {
+        let name = QueueName::new(name).map_err(wrong)?;
+        let key = key.map(|key| key.parse()).transpose().map_err(wrong)?;
+        let queue = self.broker.pause_queue(PauseQueue { name, key, pause }).await.map_err(status::error)?;
+        Ok(self.queue(&queue))
+    }
+}
+
+fn enqueued(outcome: Result<EnqueueOutcome, redrive_broker::BrokerError>) -> v1::EnqueueResult {
+    let refused = |code: &str, detail: String, advice: RetryAdvice| v1::EnqueueResult {
+        code: code.to_owned(),
+        detail,
+        retryable: advice == RetryAdvice::Retry,
+        ..v1::EnqueueResult::default()
+    };
+    match outcome {
+        Ok(EnqueueOutcome::Enqueued { id, visible_at }) => v1::EnqueueResult {
+            id: id.to_string(),
+            visible_at_ms: visible_at.as_millis(),
+            ..v1::EnqueueResult::default()
+        },
+        Ok(EnqueueOutcome::Duplicate { id }) => {
+            v1::EnqueueResult { id: id.to_string(), duplicate: true, ..v1::EnqueueResult::default() }
+        }
+        Ok(EnqueueOutcome::Refused(refusal)) => {
+            refused(refusal.code(), refusal.to_string(), refusal.advice())
+        }
+        Ok(EnqueueOutcome::Aborted) => {
+            let detail = "another message of the batch was refused";
+            refused("ABORTED", detail.to_owned(), RetryAdvice::GiveUp)
+        }
+        Err(error) => refused(error.code(), error.to_string(), error.advice()),
+    }
+}
+
+#[tonic::async_trait]
+impl Redrive for Service {
+    async fn enqueue(
+        &self,
+        request: Request<v1::EnqueueRequest>,
+    ) -> Result<Response<v1::EnqueueResponse>, Status> {
+        let request = request.into_inner();
+        let queue = QueueName::new(request.queue).map_err(wrong)?;
+        let read = |message| convert::new_message(queue.clone(), message, BODY_BYTES_DEFAULT_MAX);
+        let messages = items(request.messages, read)?;
+        let outcomes = self.broker.enqueue(messages, request.all_or_nothing).await.map_err(status::error)?;
+        let results = outcomes.into_iter().map(enqueued).collect();
+        Ok(Response::new(v1::EnqueueResponse { results }))
+    }
+
+    async fn lease(&self, request: Request<v1::LeaseRequest>) -> Result<Response<v1::LeaseResponse>, Status> {
+        let call = convert::lease(request.get_ref()).map_err(wrong)?;
+        let deliveries = self.broker.lease(call).await.map_err(status::error)?;
+        let messages = deliveries.into_iter().map(convert::message).collect();
+        Ok(Response::new(v1::LeaseResponse { messages }))
+    }
+
+    async fn ack(&self, request: Request<v1::AckRequest>) -> Settled {
+        let receipts = request.into_inner().items.into_iter().map(|ack| ack.receipt).collect();
+        let answers = self.broker.ack(receipts).await.map_err(status::error)?;
+        Ok(settled(convert::settled(answers, convert::say_acked)))
+    }
+
+    async fn nack(&self, request: Request<v1::NackRequest>) -> Settled {
+        let nacks = items(request.into_inner().items, convert::nack)?;
+        let answers = self.broker.nack(nacks).await.map_err(status::error)?;
+        Ok(settled(convert::settled(answers, convert::say_judged)))
+    }
+
+    async fn extend(&self, request: Request<v1::ExtendRequest>) -> Settled {
+        let extends = items(request.into_inner().items, convert::extend)?;
+        let answers = self.broker.extend(extends).await.map_err(status::error)?;
+        Ok(settled(convert::settled(answers, convert::say_extended)))
+    }
+
+    async fn release(&self, request: Request<v1::ReleaseRequest>) -> Settled {
+        let releases = request.into_inner().items.into_iter().map(convert::release).collect();
+        let answers = self.broker.release(releases).await.map_err(status::error)?;
+        Ok(settled(convert::settled(answers, convert::say_released)))
+    }
+
+    async fn bury(&self, request: Request<v1::BuryRequest>) -> Settled {
+        let buries = request.into_inner().items.into_iter().map(convert::bury).collect();
+        let answers = self.broker.bury(buries).await.map_err(status::error)?;
+        Ok(settled(convert::settled(answers, convert::say_judged)))
+    }
+
+    type ConsumeStream = ReceiverStream<Result<v1::ConsumeResponse, Status>>;
+
+    async fn consume(
+        &self,
+        request: Request<Streaming<v1::ConsumeRequest>>,
+    ) -> Result<Response<Self::ConsumeStream>, Status> {
+        let answers = consume::start(self.broker.clone(), request.into_inner()).await?;
+        Ok(Response::new(ReceiverStream::new(answers)))
+    }
+
+    async fn create_queue(
+        &self,
+        request: Request<v1::CreateQueueRequest>,
+    ) -> Result<Response<v1::Queue>, Status> {
+        let request = request.into_inner();
+        let name = QueueName::new(request.name).map_err(wrong)?;
+        let config = convert::config(request.config).map_err(wrong)?;
+        let queue = self.broker.create_queue(CreateQueue { name, config }).await.map_err(status::error)?;
+        Ok(self.queue(&queue))
+    }
+
+    async fn get_queue(&self, request: Request<v1::GetQueueRequest>) -> Result<Response<v1::Queue>, Status> {
+        let name = QueueName::new(request.into_inner().name).map_err(wrong)?;
+        let queue = self.broker.get_queue(&name).await.map_err(status::error)?;
+        Ok(self.queue(&queue))
+    }
+
+    async fn list_queues(
+        &self,
+        request: Request<v1::ListQueuesRequest>,
+    ) -> Result<Response<v1::ListQueuesResponse>, Status> {
+        let request = request.into_inner();
+        let after =
+            (!request.after.is_empty()).then(|| QueueName::new(request.after)).transpose().map_err(wrong)?;
+        let limit = if request.limit == 0 { 100 } else { request.limit as usize };
+        let limit = Limit::new(limit).map_err(wrong)?;
+        let queues = self.broker.list_queues(after.as_ref(), limit).await.map_err(status::error)?;
+        let queues = queues.iter().map(|queue| convert::queue(queue, self.broker.now())).collect();
+        Ok(Response::new(v1::ListQueuesResponse { queues }))
+    }
+
+    async fn update_queue(
+        &self,
+        request: Request<v1::UpdateQueueRequest>,
+    ) -> Result<Response<v1::Queue>, Status> {
+        let request = request.into_inner();
+        let name = QueueName::new(request.name).map_err(wrong)?;
+        let config = convert::config(request.config).map_err(wrong)?;
+        let update = UpdateQueue { name, config, expected: request.expected_version };
+        let queue = self.broker.update_queue(update).await.map_err(status::error)?;
+        Ok(self.queue(&queue))
+    }
+
+    async fn delete_queue(
+        &self,
+        request: Request<v1::DeleteQueueRequest>,
+    ) -> Result<Response<v1::DeleteQueueResponse>, Status> {
+        let request = request.into_inner();
+        let name = QueueName::new(request.name).map_err(wrong)?;
+        self.broker.delete_queue(DeleteQueue { name, force: request.force }).await.map_err(status::error)?;
+        Ok(Response::new(v1::DeleteQueueResponse {}))
+    }
+
+    async fn pause_queue(
+        &self,
+        request: Request<v1::PauseQueueRequest>,
+    ) -> Result<Response<v1::Queue>, Status> {
+        let v1::PauseQueueRequest { name, key, until_ms } = request.into_inner();
+        let until = until_ms.map(|ms| Pause::Until(Timestamp::from_millis(ms)));
+        self.pause(name, key, Some(until.unwrap_or(Pause::UntilResumed))).await
+    }
+
+    async fn resume_queue(
+        &self,
+        request: Request<v1::ResumeQueueRequest>,
+    ) -> Result<Response<v1::Queue>, Status> {
+        let v1::ResumeQueueRequest { name, key } = request.into_inner();
+        self.pause(name, key, None).await
+    }
+
+    async fn queue_stats(
+        &self,
+        request: Request<v1::QueueStatsRequest>,
+    ) -> Result<Response<v1::QueueStatsResponse>, Status> {
+        let name = QueueName::new(request.into_inner().name).map_err(wrong)?;
+        let stats = self.broker.stats(&name).await.map_err(status::error)?;
+        Ok(Response::new(v1::QueueStatsResponse {
+            at_ms: stats.at.as_millis(),
+            delayed: stats.states.of(State::Delayed),
+            ready: stats.states.of(State::Ready),
+            leased: stats.states.of(State::Leased),
+            dead: stats.states.of(State::Dead),
+            done: stats.states.of(State::Done),
+            overdue: stats.overdue,
+            retries_in_flight: stats.retries_in_flight,
+            oldest_ready_age_ms: stats.oldest_ready.map(|since| stats.at.since(since).get()),
+        }))
+    }
+
+    type WatchEventsStream = Pin<Box<dyn Stream<Item = Result<v1::Event, Status>> + Send>>;
+
+    async fn watch_events(
+        &self,
+        request: Request<v1::WatchEventsRequest>,
+    ) -> Result<Response<Self::WatchEventsStream>, Status> {
+        let request = request.into_inner();
+        let queue =
+            (!request.queue.is_empty()).then(|| QueueName::new(request.queue)).transpose().map_err(wrong)?;
+        let watch = self.broker.watch(request.after);
+        let broker = self.broker.clone();
+        let events = stream::unfold(watch, |mut watch| async move { Some((watch.next().await, watch)) });
+        let events = events.filter_map(move |told| {
+            let event = match told {
+                Told::Lagged(after) => {
+                    Some(v1::Event { offset: after, r#type: "lagged".to_owned(), ..v1::Event::default() })
+                }
+                Told::Event(event) if queue.as_ref().is_some_and(|queue| *queue != event.queue) => None,
+                Told::Event(event) => Some(convert::event(&event)),
+            };
+            async move { event.map(Ok) }
+        });
+        let events = events.take_until(Box::pin(async move { broker.stopped().await }));
+        Ok(Response::new(Box::pin(events)))
+    }
+}

@@ -1,0 +1,71 @@
+//! The one mapping from what went wrong to gRPC.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use redrive_broker::BrokerError;
+use redrive_core::invalid::Invalid;
+use redrive_store::{QueueError, RetryAdvice, StoreError};
+use tonic::{Code, Status};
+use tonic_types::{ErrorDetails, StatusExt};
+
+/// How long to wait before a retry, unless something says otherwise.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// Whose reasons these are.
+const DOMAIN: &str = "redrive";
+
+/// A field of the request is wrong.
+pub(crate) fn invalid(invalid: &Invalid) -> Status {
+    let mut details = ErrorDetails::new();
+    details
+        .set_error_info("INVALID_ARGUMENT", DOMAIN, HashMap::new())
+        .add_bad_request_violation(invalid.field, invalid.problem.to_string());
+    Status::with_error_details(Code::InvalidArgument, invalid.to_string(), details)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the shape that `map_err` wants")]
+pub(crate) fn error(error: BrokerError) -> Status {
+    if let BrokerError::Queue(QueueError::Invalid(wrong)) = &error {
+        return invalid(wrong);
+    }
+    let mut details = ErrorDetails::new();
+    details.set_error_info(error.code(), DOMAIN, HashMap::new());
+    if error.advice() == RetryAdvice::Retry {
+        details.set_retry_info(Some(RETRY_AFTER));
+    }
+    Status::with_error_details(code(&error), error.to_string(), details)
+}
+
+fn code(error: &BrokerError) -> Code {
+    match error {
+        BrokerError::Queue(error) => queue_code(error),
+        BrokerError::InvalidReceipt(_) | BrokerError::KeyReused => Code::InvalidArgument,
+        BrokerError::Stopping | BrokerError::NoChance(_) => Code::Unavailable,
+        BrokerError::TooManyPolls { .. } | BrokerError::TooManyOperations { .. } => Code::ResourceExhausted,
+        BrokerError::MessageNotFound(_) | BrokerError::OperationNotFound(_) => Code::NotFound,
+        BrokerError::OperationEnded(_) | BrokerError::NoBreaker(_) => Code::FailedPrecondition,
+    }
+}
+
+fn queue_code(error: &QueueError) -> Code {
+    match error {
+        QueueError::NotFound(_) => Code::NotFound,
+        QueueError::AlreadyExists(_) => Code::AlreadyExists,
+        QueueError::NotEmpty { .. } | QueueError::DeadLetterCycle(_) => Code::FailedPrecondition,
+        QueueError::VersionMismatch { .. } => Code::Aborted,
+        QueueError::TooManyQueues { .. } => Code::ResourceExhausted,
+        QueueError::Invalid(_) => Code::InvalidArgument,
+        QueueError::Store(error) => store_code(error),
+    }
+}
+
+fn store_code(error: &StoreError) -> Code {
+    match error {
+        StoreError::Unavailable(_) => Code::Unavailable,
+        StoreError::OutcomeUnknown(_) => Code::Unknown,
+        StoreError::StorageFull | StoreError::Exhausted(_) => Code::ResourceExhausted,
+        StoreError::Unsupported { .. } => Code::Unimplemented,
+        StoreError::Stopped(_) => Code::Internal,
+        StoreError::Damaged { .. } => Code::DataLoss,
+    }
+}
