@@ -153,6 +153,7 @@ impl Broker {
             let mut woken = pin!(waiter.woken());
             // From here on nothing is missed, also not while the store looks.
             woken.as_mut().enable();
+            let looked = self.now();
             let until = match self.look(live, call).await? {
                 Look::Found(messages, more) => {
                     if more {
@@ -166,7 +167,7 @@ impl Broker {
                 }
                 Look::Nothing(until) => until,
             };
-            self.keep_time(live);
+            self.keep_time(live, looked);
             match until {
                 Some(until) => tokio::select! {
                     () = woken => {}
@@ -282,6 +283,8 @@ impl Broker {
         tokio::spawn(async move {
             let leased = broker.store.lease(broker.at(), request).await;
             if let Err(Ok(leased)) = answer.send(leased) {
+                broker.tell_expired(leased.swept.expired, Trigger::Scheduler);
+                broker.tell_lapsed(leased.swept.lapsed);
                 broker.give_back(leased.messages).await;
             }
         });
@@ -307,26 +310,33 @@ impl Broker {
     }
 
     /// Keeps the time for those who wait for messages of a queue, unless somebody does.
-    fn keep_time(&self, live: &Arc<Live>) {
+    fn keep_time(&self, live: &Arc<Live>, looked: Timestamp) {
         let mut timed = live.timed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if std::mem::replace(&mut *timed, true) {
             return;
         }
         let (broker, live) = (self.clone(), Arc::clone(live));
-        tokio::spawn(async move { broker.time_queue(&live).await });
+        tokio::spawn(async move { broker.time_queue(&live, looked).await });
     }
 
-    async fn time_queue(&self, live: &Live) {
+    async fn time_queue(&self, live: &Live, looked: Timestamp) {
+        // What became due since the look is not among what the store names: that is all still to come.
+        let mut due = Some(looked.plus(Millis::new(1)));
         loop {
             let changed = live.due_changed.notified();
             let said = live.take_due();
-            let due = match self.store.next_due(self.at(), Some(&live.name)).await {
-                Ok(due) => due.ready.into_iter().chain(due.resume).chain(said).min(),
+            let (asked, next) = match self.store.next_due(self.at(), Some(&live.name)).await {
+                Ok(next) => (next.at, next.ready.into_iter().chain(next.resume).chain(said).min()),
                 Err(error) => {
                     tracing::warn!(queue = %live.name, %error, "what is due next is not known");
-                    Some(self.now().plus(self.config.overdue_check_interval))
+                    (self.now(), Some(self.now().plus(self.config.overdue_check_interval)))
                 }
             };
+            // Only now: those who are woken see all that became due before the store was asked.
+            if due.is_some_and(|due| due <= asked) {
+                live.wake();
+            }
+            due = next;
             let next = async {
                 match due {
                     Some(due) => self.clock.until(due).await,
@@ -334,7 +344,7 @@ impl Broker {
                 }
             };
             tokio::select! {
-                () = next => live.wake(),
+                () = next => {}
                 () = changed => {}
                 () = self.stopped() => return,
             }

@@ -130,7 +130,10 @@ impl Broker {
     pub(crate) fn note_queue(&self, queue: &Queue) {
         let live = self.queues.add(queue, &self.config.defaults);
         live.configure(queue, &self.config.defaults);
-        live.due_changed.notify_one();
+        match queue.pauses.next_end(Timestamp::default()) {
+            Some(end) => live.due_by(end),
+            None => live.due_changed.notify_one(),
+        }
         live.wake();
     }
 
@@ -138,6 +141,7 @@ impl Broker {
     pub(crate) fn forget_queue(&self, name: &QueueName) {
         if let Some(live) = self.queues.remove(name) {
             live.waiters.wake_all();
+            live.due_changed.notify_one();
         }
         self.metrics.forget_queue(name);
     }

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redrive_broker::{
-    Background, Broker, BrokerConfig, BrokerError, Bury, Delivery, Extend, Happening, LeaseCall, ManualClock,
-    Nack, NewMessage, NewOperation, Obstacle, OperationState, Release, Target, Told, Trigger, Watch, Work,
+    Background, Broker, BrokerConfig, BrokerError, Bury, Clock, Delivery, Extend, Happening, LeaseCall,
+    ManualClock, Nack, NewMessage, NewOperation, Obstacle, OperationState, Release, Target, Told, Trigger,
+    Watch, Work,
 };
 use redrive_core::lease::ConsumerName;
 use redrive_core::lifecycle::{Draft, When};
@@ -352,8 +353,49 @@ async fn an_operator_can_end_what_is_overdue_and_say_why() {
         world.broker.requeue_expired(queue, Limit::MAX, Some(ErrorText::new(error)))
     };
     assert_eq!(requeue("not yet").await.unwrap(), 0);
-    let messages = world.broker.list(ListRequest::new(world.queue.clone(), Filter::default())).await.unwrap();
-    assert_eq!(messages.messages[0].id(), held.message.id());
+    let mut watch = world.broker.watch(None);
+    // Nothing runs between these two lines: the sweeper has not seen yet that the time has come.
+    world.clock.advance(Millis::from_secs(30));
+    assert_eq!(requeue("ended by hand").await.unwrap(), 1);
+    let message = world.broker.get(&world.queue, held.message.id()).await.unwrap();
+    assert_eq!(message.history.last_error.unwrap().as_str(), "ended by hand");
+    assert_eq!(event(&mut watch, "requeue").await.trigger, Trigger::Operator);
+}
+
+#[tokio::test]
+async fn what_becomes_due_while_the_broker_asks_wakes_a_poll_as_well() {
+    for delay in 1..60 {
+        let world = World::new().await;
+        let clock = Arc::new(Hasty(Arc::clone(&world.clock)));
+        let store: Arc<dyn Store> = Arc::<MemoryStore>::clone(&world.store);
+        let settings = BrokerConfig { poll_wait_max: PATIENCE, ..BrokerConfig::default() };
+        let (broker, _background) = Broker::start(store, clock, settings).await.unwrap();
+        let world = World { broker, ..world };
+        world.put_one(|message| message.draft.visible = When::After(Millis::new(delay))).await;
+        let call = LeaseCall { wait: PATIENCE, ..world.call(1) };
+        let broker = world.broker.clone();
+        let poll = tokio::spawn(async move { broker.lease(call).await });
+        while world.broker.now() < Timestamp::from_millis(1_000_200) {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(done(poll).await.len(), 1, "due after {delay} ms");
+    }
+}
+
+/// A clock on which a millisecond passes whenever somebody looks at it.
+#[derive(Debug)]
+struct Hasty(Arc<ManualClock>);
+
+#[async_trait::async_trait]
+impl Clock for Hasty {
+    fn now(&self) -> Timestamp {
+        self.0.advance(Millis::new(1));
+        self.0.now()
+    }
+
+    async fn until(&self, at: Timestamp) {
+        self.0.until(at).await;
+    }
 }
 
 #[tokio::test]

@@ -103,7 +103,8 @@ pub struct FailureGroup {
     pub last: Timestamp,
 }
 
-/// When time will next change something by itself. A time that has passed means: now.
+/// When time will next change something by itself. Where somebody has to act, a time that has passed means: now. What
+/// becomes ready needs nobody: those times are always ahead of `at`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NextDue {
     /// What time it is, by the clock that decides: how long to wait is the difference.

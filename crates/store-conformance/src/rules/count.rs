@@ -68,6 +68,9 @@ async fn what_happens_next_is_known(w: &mut World) {
     w.advance(150);
     let next = w.store().next_due(w.at(), Some(&other)).await.expect("answers");
     assert_eq!(next.overdue, at(100), "a time that has passed means now");
+    w.advance(150);
+    let next = w.store().next_due(w.at(), Some(&q)).await.expect("answers");
+    assert_eq!(next.ready, at(500), "what is ready is not due any more");
 }
 
 async fn a_count_that_fits_is_whole(w: &mut World) {
