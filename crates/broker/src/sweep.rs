@@ -7,6 +7,7 @@ use redrive_core::time::Timestamp;
 use redrive_store::{ExpireRequest, Judged, Limit, SweepRequest};
 
 use crate::broker::Broker;
+use crate::clock::pause;
 use crate::error::BrokerError;
 use crate::events::{Happening, Trigger};
 
@@ -28,19 +29,26 @@ impl Broker {
     pub(crate) async fn keep_sweeping(&self, sweeper: Sweeper) {
         loop {
             let sooner = self.sweep_sooner.notified();
-            while match self.sweep_once(sweeper).await {
-                Ok(swept) => swept > 0,
+            let next = match self.sweep_all(sweeper).await {
+                Ok(()) => self.next_sweep(sweeper).await,
+                // What is overdue stays overdue: waiting for it would be no wait at all.
                 Err(error) => {
                     tracing::error!(?sweeper, %error, "a sweep failed");
-                    false
+                    pause(self.config.overdue_check_interval).await;
+                    continue;
                 }
-            } {}
-            let next = self.next_sweep(sweeper).await;
+            };
             tokio::select! {
                 () = self.clock.until(next) => {}
                 () = sooner => {}
             }
         }
+    }
+
+    /// Steps until nothing is left.
+    async fn sweep_all(&self, sweeper: Sweeper) -> Result<(), BrokerError> {
+        while self.sweep_once(sweeper).await? > 0 {}
+        Ok(())
     }
 
     /// One step; answers how many messages it dealt with.
