@@ -12,6 +12,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 use redrive_core::message::{MessageType, State};
+use redrive_core::policy::BreakerState;
 use redrive_core::queue::QueueName;
 use redrive_core::time::Millis;
 
@@ -81,6 +82,9 @@ impl Names {
         self.known.write().unwrap_or_else(PoisonError::into_inner).remove(name);
     }
 }
+
+/// What an attempt, or a wait, can fail of.
+const CAUSES: [&str; 4] = ["nack", "expire", "bury", "lapse"];
 
 type Counters<L> = Family<L, Counter>;
 
@@ -286,6 +290,12 @@ impl Metrics {
         ] {
             counter.remove(&labels);
         }
+        for cause in CAUSES {
+            self.failed.remove(&OfCause { queue: labels.queue.clone(), cause });
+        }
+        for to in [BreakerState::Closed, BreakerState::Open, BreakerState::HalfOpen] {
+            self.breaker_changes.remove(&OfChange { queue: labels.queue.clone(), to: to.as_str() });
+        }
         self.run_seconds.remove(&labels);
         self.oldest_ready.remove(&labels);
         for state in State::ALL {
@@ -354,6 +364,10 @@ mod tests {
         let queue = |name: &str| QueueName::new(name).unwrap();
         for name in ["a", "b", "c", "d"] {
             metrics.enqueued(&queue(name), 1, 0);
+            for cause in CAUSES {
+                metrics.failed(&queue(name), &MessageType::default(), cause, true);
+            }
+            metrics.breaker_changed(&queue(name), "open");
         }
         let text = metrics.encode();
         assert!(text.contains("redrive_enqueued_total{queue=\"a\"} 1"), "{text}");
