@@ -55,7 +55,7 @@ impl Broker {
                 }
             };
             operation.updated_at = self.now();
-            match self.keep_operation(&operation, Some(version)).await {
+            match self.keep_again(&operation, version).await {
                 Ok(kept) => version = kept,
                 Err(error) => return tracing::error!(id = %operation.id, %error, "an operation was given up"),
             }
@@ -65,6 +65,19 @@ impl Broker {
             tokio::select! {
                 () = pause(wait) => {}
                 changed = wished.changed() => if changed.is_err() { return },
+            }
+        }
+    }
+
+    /// Writes an operation down as often as it takes: a store that is full for a moment must not end a purge.
+    async fn keep_again(&self, operation: &Operation, version: u64) -> Result<u64, BrokerError> {
+        loop {
+            match self.keep_operation(operation, Some(version)).await {
+                Err(error) if error.advice() == RetryAdvice::Retry && !self.is_stopping() => {
+                    tracing::warn!(id = %operation.id, %error, "an operation cannot be written down yet");
+                    pause(TRY_AGAIN).await;
+                }
+                kept => return kept,
             }
         }
     }
