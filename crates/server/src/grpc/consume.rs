@@ -161,6 +161,10 @@ impl Settler {
 
     async fn settle(&self, settle: v1::ConsumeSettle) -> Answer {
         let v1::ConsumeSettle { acks, nacks, extends, releases, buries } = settle;
+        let nacked = nacks.iter().map(|nack| nack.receipt.clone()).collect();
+        let extended = extends.iter().map(|extend| extend.receipt.clone()).collect();
+        // All of it is read before any of it is done.
+        let (nacks, extends) = (read(nacks, convert::nack)?, read(extends, convert::extend)?);
         let mut settled = Vec::new();
         let receipts: Vec<String> = acks.into_iter().map(|ack| ack.receipt).collect();
         if !receipts.is_empty() {
@@ -168,16 +172,12 @@ impl Settler {
             settled.extend(self.note(receipts, convert::settled(answers, convert::say_acked), true));
         }
         if !nacks.is_empty() {
-            let receipts = nacks.iter().map(|nack| nack.receipt.clone()).collect();
-            let nacks = read(nacks, convert::nack)?;
             let answers = self.broker.nack(nacks).await.map_err(status::error)?;
-            settled.extend(self.note(receipts, convert::settled(answers, convert::say_judged), true));
+            settled.extend(self.note(nacked, convert::settled(answers, convert::say_judged), true));
         }
         if !extends.is_empty() {
-            let receipts = extends.iter().map(|extend| extend.receipt.clone()).collect();
-            let extends = read(extends, convert::extend)?;
             let answers = self.broker.extend(extends).await.map_err(status::error)?;
-            settled.extend(self.note(receipts, convert::settled(answers, convert::say_extended), false));
+            settled.extend(self.note(extended, convert::settled(answers, convert::say_extended), false));
         }
         if !releases.is_empty() {
             let receipts = releases.iter().map(|release| release.receipt.clone()).collect();
