@@ -1,7 +1,5 @@
 //! Messages out of a queue and into one, a line of JSON each.
 
-use std::convert::Infallible;
-
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{StatusCode, header};
@@ -44,14 +42,15 @@ pub(crate) async fn export(
     let rest = stream::unfold(first.1.map(|next| (api.broker, next)), |state| async move {
         let (broker, request) = state?;
         match lines(&broker, request).await {
-            Ok((bytes, next)) => Some((bytes, next.map(|next| (broker, next)))),
+            Ok((bytes, next)) => Some((Ok(bytes), next.map(|next| (broker, next)))),
+            // The connection is cut: a client must not take a part for the whole.
             Err(refusal) => {
                 tracing::warn!(problem = refusal.detail(), "an export ended early");
-                None
+                Some((Err(std::io::Error::other(refusal.detail().to_owned())), None))
             }
         }
     });
-    let all = stream::once(async { first.0 }).chain(rest).map(Ok::<Bytes, Infallible>);
+    let all = stream::once(async { Ok(first.0) }).chain(rest);
     let kind = [(header::CONTENT_TYPE, "application/x-ndjson")];
     Ok((StatusCode::OK, kind, Body::from_stream(all)).into_response())
 }
