@@ -1,5 +1,6 @@
 //! `redrive serve`: the server, from its start to its end.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -106,7 +107,8 @@ async fn serve(config: Config, time: TimeSource) -> anyhow::Result<()> {
         TcpListener::bind(config.listen).await.with_context(|| format!("listening on {}", config.listen))?;
     let address = listener.local_addr().context("listening")?;
     tracing::info!(%address, store = name, "redrive is ready");
-    println!("redrive is ready on http://{address}");
+    // Nobody may be reading; that is no reason to end.
+    drop(writeln!(std::io::stdout(), "redrive is ready on http://{address}"));
     let app = time.control(http::router(http::Api::new(broker.clone())));
     let app = grpc::add_to(app, broker.clone()).await;
     let ending = broker.clone();
