@@ -44,17 +44,19 @@ pub async fn add_to(app: Router, broker: Broker) -> Router {
     let app = app
         .route_service("/redrive.v1.Redrive/{*rpc}", service)
         .route_service("/grpc.health.v1.Health/{*rpc}", health);
-    let reflection = tonic_reflection::server::Builder::configure()
-        .register_encoded_file_descriptor_set(v1::DESCRIPTORS)
-        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-        .build_v1();
-    match reflection {
-        Ok(reflection) => app.route_service("/grpc.reflection.v1.ServerReflection/{*rpc}", reflection),
-        Err(error) => {
-            tracing::error!(%error, "there is no reflection");
-            app
-        }
-    }
+    add_reflection(app).expect("the protos are as they were compiled")
+}
+
+/// Adds reflection, in both of its versions: many clients, grpcio's own among them, still ask for the older one.
+fn add_reflection(app: Router) -> Result<Router, tonic_reflection::server::Error> {
+    let described = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(v1::DESCRIPTORS)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
+    Ok(app
+        .route_service("/grpc.reflection.v1.ServerReflection/{*rpc}", described().build_v1()?)
+        .route_service("/grpc.reflection.v1alpha.ServerReflection/{*rpc}", described().build_v1alpha()?))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the shape that `map_err` wants")]
