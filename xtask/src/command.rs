@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Why a command of ours did not succeed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// A part of the Rust toolchain is missing; `remedy` is what to type.
+    /// A tool is missing; `remedy` is what to type.
     NotInstalled { tool: &'static str, remedy: &'static str },
     /// The program could not be started at all.
     NotStarted { command: String, cause: io::Error },
@@ -85,7 +85,7 @@ pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
 }
 
 /// The command as a shell would take it: what it adds to the environment, then the program's name without its folder.
-fn shown(command: &Command) -> String {
+pub(crate) fn shown(command: &Command) -> String {
     let variables = command.get_envs().filter_map(|(name, value)| {
         Some(format!("{}={:?}", name.to_string_lossy(), value?.to_string_lossy()))
     });

@@ -2,17 +2,20 @@
 //!
 //! * [`mod@test`] is the README's test command and all that CI runs.
 //! * [`readme`] starts the product by the README's first command.
+//! * [`foreign`] runs clients that are not ours against it.
 //! * [`tidy`] checks what the compiler and clippy cannot see: the direction of dependencies, dead files, docs drift.
 //! * [`model`] runs the model-based tests for as long as one likes.
 //! * [`bench_engine`] measures the embedded store.
-//! * [`command`] runs a child process and says why it failed.
+//! * [`command`] runs a child process and says why it failed; [`server`] runs a server for the length of a step.
 //!
 //! The crate has no dependencies on purpose: it is built before every test run, so it has to build in seconds.
 
 mod bench_engine;
 mod command;
+mod foreign;
 mod model;
 mod readme;
+mod server;
 mod test;
 mod tidy;
 
@@ -25,7 +28,7 @@ use command::Failure;
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  test [--only STEP[,STEP]]   fmt, clippy, tidy, readme, tests, docs: in this order, up to the first failure
+  test [--only STEP[,STEP]]   fmt, clippy, tidy, readme, tests, foreign, docs: in this order, up to the first failure
   tidy                        only the repository's own checks
   model [--minutes N | --seed S] [--store NAME]
                               random histories against the reference, for N minutes (10 by default);

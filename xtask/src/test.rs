@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::command::{self, Failure, cargo};
-use crate::{Exit, readme, tidy};
+use crate::{Exit, foreign, readme, tidy};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
@@ -16,11 +16,13 @@ enum Step {
     Tidy,
     Readme,
     Tests,
+    Foreign,
     Docs,
 }
 
 impl Step {
-    const ALL: [Self; 6] = [Self::Fmt, Self::Clippy, Self::Tidy, Self::Readme, Self::Tests, Self::Docs];
+    const ALL: [Self; 7] =
+        [Self::Fmt, Self::Clippy, Self::Tidy, Self::Readme, Self::Tests, Self::Foreign, Self::Docs];
 
     const fn name(self) -> &'static str {
         match self {
@@ -29,6 +31,7 @@ impl Step {
             Self::Tidy => "tidy",
             Self::Readme => "readme",
             Self::Tests => "tests",
+            Self::Foreign => "foreign",
             Self::Docs => "docs",
         }
     }
@@ -44,6 +47,7 @@ impl Step {
             Self::Tidy => tidy::run(root),
             Self::Readme => readme::run(root),
             Self::Tests => tests(root),
+            Self::Foreign => foreign::run(root, &TEST_CLOCK),
             Self::Docs => docs(root),
         }
     }

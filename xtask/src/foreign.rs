@@ -1,0 +1,110 @@
+//! Clients that are not ours, against the real binary: what only our own client and our own tests understand is no API.
+//!
+//! * grpcio calls every verb of the gRPC API with nothing but what the server says of itself by reflection.
+//!
+//! It comes from the Python package index into a virtual environment below the target folder, in the versions of `requirements.txt`.
+
+use std::env;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::command::{self, Failure, cargo};
+use crate::server::Server;
+
+/// Where the clients are, from the root.
+const CLIENTS: &str = "crates/cli/tests/foreign";
+/// The oldest Python that the clients run on.
+const PYTHON: &str = "import sys; sys.exit(sys.version_info < (3, 11))";
+
+pub(crate) fn run(root: &Path, features: &[&str]) -> Result<(), Failure> {
+    let clients = root.join(CLIENTS);
+    let binaries = binaries()?;
+    let home = binaries.join("foreign");
+    let python = python(&clients.join("requirements.txt"), &home)?;
+    // The binary that the tests use, made by the same words: other ones would have cargo build every dependency again.
+    let build = ["test", "--no-run", "--workspace", "--locked", "--test", "http"];
+    command::run(cargo(root, &[&build[..], features].concat()))?;
+
+    let serve = || {
+        let mut command = Command::new(binaries.join("redrive"));
+        command.args(["serve", "--log-level", "error"]).current_dir(&home);
+        Server::start(command, home.join("data"))
+    };
+    grpc(&serve()?, &python, &clients)
+}
+
+fn grpc(server: &Server, python: &Path, clients: &Path) -> Result<(), Failure> {
+    let mut command = Command::new(python);
+    command.arg(clients.join("grpc_client.py")).arg(server.address());
+    command::run(command)
+}
+
+/// The folder with the binaries of this build, which is ours: cargo may have been told to build elsewhere.
+fn binaries() -> Result<PathBuf, Failure> {
+    let unreadable = |cause| Failure::Unreadable { path: "the path of xtask itself".to_owned(), cause };
+    let mut path = env::current_exe().map_err(unreadable)?;
+    path.pop();
+    Ok(path)
+}
+
+/// The Python of a virtual environment that has what is required. One that was made for the same requirements is used
+/// again.
+fn python(requirements: &Path, home: &Path) -> Result<PathBuf, Failure> {
+    let (environment, stamp) = (home.join("venv"), home.join("requirements.txt"));
+    let python = environment.join("bin").join("python");
+    let required = read(requirements)?;
+    // A Python that was upgraded or taken away leaves an environment behind that does not start.
+    if fs::read(&stamp).is_ok_and(|installed| installed == required) && says_yes(&python, PYTHON) {
+        return Ok(python);
+    }
+    system_python()?;
+    drop(fs::remove_file(&stamp));
+    drop(fs::remove_dir_all(&environment));
+    let mut create = Command::new("python3");
+    create.args(["-m", "venv"]).arg(&environment);
+    command::run(create)?;
+    let mut install = Command::new(&python);
+    install.args(["-m", "pip", "--disable-pip-version-check", "install", "--quiet", "-r"]).arg(requirements);
+    command::run(install)?;
+    write(&stamp, &required)?;
+    Ok(python)
+}
+
+/// Sees to it that there is a Python which can make virtual environments. Debian has that part in a package of its own.
+fn system_python() -> Result<(), Failure> {
+    let remedy = "apt-get install python3 python3-venv";
+    if !says_yes(Path::new("python3"), PYTHON) {
+        return Err(Failure::NotInstalled { tool: "Python 3.11 or later", remedy });
+    }
+    if says_yes(Path::new("python3"), "import ensurepip, venv") {
+        return Ok(());
+    }
+    let apt = |arguments: &[&str]| {
+        let mut command = Command::new("apt-get");
+        command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
+        command::run(command)
+    };
+    let installed = apt(&["update"]).and_then(|()| apt(&["install", "--yes", "python3-venv"]));
+    installed.map_err(|_| Failure::NotInstalled { tool: "python3-venv", remedy })
+}
+
+/// Whether a Python is there and ends this program well.
+fn says_yes(python: &Path, program: &str) -> bool {
+    let mut command = Command::new(python);
+    command.args(["-c", program]).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    fs::read(path).map_err(|cause| unreadable(path, cause))
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    fs::write(path, bytes).map_err(|cause| unreadable(path, cause))
+}
+
+fn unreadable(path: &Path, cause: io::Error) -> Failure {
+    Failure::Unreadable { path: path.display().to_string(), cause }
+}
