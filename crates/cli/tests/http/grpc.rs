@@ -277,6 +277,22 @@ async fn a_stream_pushes_as_much_as_there_is_credit_for_and_settles() {
 }
 
 #[tokio::test]
+async fn a_settlement_with_one_wrong_part_settles_nothing() {
+    let server = Server::start();
+    let mut client = client(&server).await;
+    client.enqueue(to("orders", vec![message("x"); 2])).await.unwrap();
+    let mut consumer = Consumer::start(&mut client, "orders", 2).await;
+    let held = consumer.messages(2).await;
+    let release = v1::Release { receipt: held[1].receipt.clone(), delay_ms: Some(u64::MAX) };
+    let acks = vec![v1::Ack { receipt: held[0].receipt.clone() }];
+    let settle = v1::ConsumeSettle { acks, releases: vec![release], ..v1::ConsumeSettle::default() };
+    consumer.say(Request::Settle(settle)).await;
+    let refused = consumer.hear.message().await.unwrap_err();
+    assert_eq!(refused.get_details_bad_request().unwrap().field_violations[0].field, "delay_ms");
+    assert_eq!(server.count("orders", "leased").await, 2, "the ack beside it was not done");
+}
+
+#[tokio::test]
 async fn a_stream_that_ends_leaves_its_leases_and_a_wrong_one_is_refused() {
     let server = Server::start();
     let mut client = client(&server).await;

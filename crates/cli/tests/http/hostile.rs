@@ -95,6 +95,16 @@ async fn what_is_over_a_limit_is_refused_with_the_limit() {
     }
     server.post("/v1/queues/orders/lease", json!({"lease_ms": 0})).await.refused(400, "INVALID_ARGUMENT");
     server.post("/v1/queues/orders/lease", json!({"lane": "fast"})).await.refused(400, "INVALID_ARGUMENT");
+    for (verb, field) in [("nack", "delay_ms"), ("extend", "lease_ms"), ("release", "delay_ms")] {
+        let items = json!({"items": [{"receipt": "forged"}, {"receipt": "forged", field: u64::MAX}]});
+        let answer = server.post(&format!("/v1/leases/{verb}/batch"), items).await;
+        answer.refused(400, "INVALID_ARGUMENT");
+        assert_eq!(
+            answer.body["errors"][0]["pointer"],
+            format!("/items/1/{field}"),
+            "whatever the receipt is"
+        );
+    }
 }
 
 #[tokio::test]

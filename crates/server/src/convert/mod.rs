@@ -6,6 +6,9 @@ pub(crate) mod message;
 pub(crate) mod operation;
 pub(crate) mod queue;
 
+use redrive_core::invalid::Invalid;
+use redrive_core::limits::{DELAY_MAX, LEASE_MAX};
+use redrive_core::policy::Asked;
 use redrive_core::time::{Millis, Timestamp};
 use redrive_wire::Time;
 
@@ -19,4 +22,24 @@ pub(crate) const fn timestamp(time: Time) -> Timestamp {
 
 pub(crate) fn millis(ms: Option<u64>) -> Option<Millis> {
     ms.map(Millis::new)
+}
+
+/// A delay that a consumer asks for. The store limits it, too, but it sees only the items whose receipts are right.
+pub(crate) fn delay(ms: Option<u64>) -> Result<Option<Millis>, Invalid> {
+    millis(ms).map(|delay| delay.within("delay_ms", Millis::ZERO, DELAY_MAX)).transpose()
+}
+
+/// For how long a lease is to go on, limited here for the same reason.
+pub(crate) fn extension(ms: Option<u64>) -> Result<Option<Millis>, Invalid> {
+    millis(ms).map(|time| time.within("lease_ms", Millis::ZERO, LEASE_MAX)).transpose()
+}
+
+/// When a consumer wants what failed back.
+pub(crate) fn asked(ms: Option<u64>, exact: bool) -> Result<Asked, Invalid> {
+    match (delay(ms)?, exact) {
+        (None, false) => Ok(Asked::Nothing),
+        (None, true) => Err(Invalid::unusable("delay_ms", "must be given where exact is")),
+        (Some(delay), false) => Ok(Asked::AtLeast(delay)),
+        (Some(delay), true) => Ok(Asked::Exactly(delay)),
+    }
 }

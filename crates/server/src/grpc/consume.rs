@@ -163,8 +163,10 @@ impl Settler {
         let v1::ConsumeSettle { acks, nacks, extends, releases, buries } = settle;
         let nacked = nacks.iter().map(|nack| nack.receipt.clone()).collect();
         let extended = extends.iter().map(|extend| extend.receipt.clone()).collect();
+        let given_back = releases.iter().map(|release| release.receipt.clone()).collect();
         // All of it is read before any of it is done.
         let (nacks, extends) = (read(nacks, convert::nack)?, read(extends, convert::extend)?);
+        let releases = read(releases, convert::release)?;
         let mut settled = Vec::new();
         let receipts: Vec<String> = acks.into_iter().map(|ack| ack.receipt).collect();
         if !receipts.is_empty() {
@@ -180,10 +182,8 @@ impl Settler {
             settled.extend(self.note(extended, convert::settled(answers, convert::say_extended), false));
         }
         if !releases.is_empty() {
-            let receipts = releases.iter().map(|release| release.receipt.clone()).collect();
-            let releases = releases.into_iter().map(convert::release).collect();
             let answers = self.broker.release(releases).await.map_err(status::error)?;
-            settled.extend(self.note(receipts, convert::settled(answers, convert::say_released), true));
+            settled.extend(self.note(given_back, convert::settled(answers, convert::say_released), true));
         }
         if !buries.is_empty() {
             let receipts = buries.iter().map(|bury| bury.receipt.clone()).collect();

@@ -10,7 +10,7 @@ use redrive_core::lifecycle::{Draft, When};
 use redrive_core::message::{
     Body, Checkpoint, ContentType, Dedup, ErrorText, Headers, Lane, MessageId, Priority, Spec, Uniqueness,
 };
-use redrive_core::policy::{Asked, Verdict};
+use redrive_core::policy::Verdict;
 use redrive_core::queue as domain;
 use redrive_core::queue::QueueName;
 use redrive_core::time::{Millis, Timestamp};
@@ -160,12 +160,7 @@ pub(crate) fn message(delivery: Delivery) -> v1::Message {
 }
 
 pub(crate) fn nack(nack: v1::Nack) -> Result<Nack, Invalid> {
-    let asked = match (nack.delay_ms, nack.exact) {
-        (None, false) => Asked::Nothing,
-        (None, true) => return Err(Invalid::unusable("delay_ms", "must be given where exact is")),
-        (Some(ms), false) => Asked::AtLeast(Millis::new(ms)),
-        (Some(ms), true) => Asked::Exactly(Millis::new(ms)),
-    };
+    let asked = convert::asked(nack.delay_ms, nack.exact)?;
     let checkpoint = nack.checkpoint.map(Checkpoint::new).transpose()?;
     Ok(Nack { receipt: nack.receipt, asked, error: ErrorText::new(nack.error), checkpoint })
 }
@@ -173,13 +168,13 @@ pub(crate) fn nack(nack: v1::Nack) -> Result<Nack, Invalid> {
 pub(crate) fn extend(extend: v1::Extend) -> Result<Extend, Invalid> {
     Ok(Extend {
         target: Target::Receipt(extend.receipt),
-        time: convert::millis(extend.lease_ms),
+        time: convert::extension(extend.lease_ms)?,
         checkpoint: extend.checkpoint.map(Checkpoint::new).transpose()?,
     })
 }
 
-pub(crate) fn release(release: v1::Release) -> Release {
-    Release { target: Target::Receipt(release.receipt), delay: convert::millis(release.delay_ms) }
+pub(crate) fn release(release: v1::Release) -> Result<Release, Invalid> {
+    Ok(Release { target: Target::Receipt(release.receipt), delay: convert::delay(release.delay_ms)? })
 }
 
 pub(crate) fn bury(bury: v1::Bury) -> Bury {

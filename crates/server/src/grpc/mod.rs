@@ -160,7 +160,7 @@ impl Redrive for Service {
     }
 
     async fn release(&self, request: Request<v1::ReleaseRequest>) -> Settled {
-        let releases = request.into_inner().items.into_iter().map(convert::release).collect();
+        let releases = items(request.into_inner().items, convert::release)?;
         let answers = self.broker.release(releases).await.map_err(status::error)?;
         Ok(settled(convert::settled(answers, convert::say_released)))
     }

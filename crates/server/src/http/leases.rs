@@ -5,7 +5,6 @@ use axum::http::{HeaderMap, StatusCode};
 use redrive_broker::{Bury, Extend, LeaseCall, Nack, Release, Settlement, Target};
 use redrive_core::invalid::Invalid;
 use redrive_core::message::{ErrorText, Lane};
-use redrive_core::policy::Asked;
 use redrive_core::time::{Millis, Timestamp};
 use redrive_store::{ClassFilter, Judged, LaneChoice, Limit, Released};
 use redrive_wire as wire;
@@ -126,15 +125,9 @@ fn extended(deadline: Timestamp) -> wire::Extended {
 }
 
 fn read_nack(request: wire::NackRequest) -> Result<Nack, Invalid> {
-    let asked = match (request.delay_ms, request.exact) {
-        (None, false) => Asked::Nothing,
-        (None, true) => return Err(Invalid::unusable("delay_ms", "must be given where exact is")),
-        (Some(ms), false) => Asked::AtLeast(Millis::new(ms)),
-        (Some(ms), true) => Asked::Exactly(Millis::new(ms)),
-    };
     Ok(Nack {
         receipt: request.receipt,
-        asked,
+        asked: convert::asked(request.delay_ms, request.exact)?,
         error: ErrorText::new(request.error),
         checkpoint: convert::message::checkpoint(request.checkpoint_base64.as_deref())?,
     })
@@ -143,13 +136,13 @@ fn read_nack(request: wire::NackRequest) -> Result<Nack, Invalid> {
 fn read_extend(request: wire::ExtendRequest) -> Result<Extend, Invalid> {
     Ok(Extend {
         target: Target::Receipt(request.receipt),
-        time: convert::millis(request.lease_ms),
+        time: convert::extension(request.lease_ms)?,
         checkpoint: convert::message::checkpoint(request.checkpoint_base64.as_deref())?,
     })
 }
 
-fn read_release(request: wire::ReleaseRequest) -> Release {
-    Release { target: Target::Receipt(request.receipt), delay: convert::millis(request.delay_ms) }
+fn read_release(request: wire::ReleaseRequest) -> Result<Release, Invalid> {
+    Ok(Release { target: Target::Receipt(request.receipt), delay: convert::delay(request.delay_ms)? })
 }
 
 fn read_bury(request: wire::BuryRequest) -> Bury {
@@ -234,7 +227,7 @@ pub(crate) async fn release(
     State(api): State<Api>,
     Json(request): Json<wire::ReleaseRequest>,
 ) -> Result<axum::Json<wire::Released>, Refusal> {
-    let back = single(api.broker.release(vec![read_release(request)]).await?)?;
+    let back = single(api.broker.release(vec![read_release(request)?]).await?)?;
     Ok(axum::Json(released(&back)))
 }
 
@@ -246,8 +239,7 @@ pub(crate) async fn release_batch(
     State(api): State<Api>,
     Json(batch): Json<wire::Batch<wire::ReleaseRequest>>,
 ) -> Result<axum::Json<wire::SettleResults<wire::Released>>, Refusal> {
-    let releases = batch.items.into_iter().map(read_release).collect();
-    Ok(results(api.broker.release(releases).await?, |back| Some(released(&back))))
+    Ok(results(api.broker.release(items(batch, read_release)?).await?, |back| Some(released(&back))))
 }
 
 /// The work must never be tried again.
@@ -283,7 +275,7 @@ pub(crate) async fn operator_extend(
     OfMessage(queue, id): OfMessage,
     Options(request): Options<wire::OperatorExtendRequest>,
 ) -> Result<axum::Json<wire::Extended>, Refusal> {
-    let time = convert::millis(request.lease_ms);
+    let time = convert::extension(request.lease_ms)?;
     let extend = Extend { target: Target::Message(queue, id), time, checkpoint: None };
     let deadline = single(api.broker.extend(vec![extend]).await?)?;
     Ok(axum::Json(extended(deadline)))
@@ -299,7 +291,7 @@ pub(crate) async fn operator_release(
     OfMessage(queue, id): OfMessage,
     Options(request): Options<wire::OperatorReleaseRequest>,
 ) -> Result<axum::Json<wire::Released>, Refusal> {
-    let delay = convert::millis(request.delay_ms);
+    let delay = convert::delay(request.delay_ms)?;
     let back =
         single(api.broker.release(vec![Release { target: Target::Message(queue, id), delay }]).await?)?;
     Ok(axum::Json(released(&back)))
