@@ -5,6 +5,7 @@ use utoipa::ToSchema;
 
 use crate::message::MessageView;
 use crate::object;
+use crate::schema;
 use crate::time::Time;
 
 /// A consumer asks for work.
@@ -12,18 +13,24 @@ use crate::time::Time;
 #[serde(default, deny_unknown_fields)]
 pub struct LeaseRequest {
     /// How many messages at most; 1 where it is left out.
+    #[schema(value_type = Option<schema::Limit>)]
     pub limit: Option<u32>,
     /// Who asks.
+    #[schema(value_type = Option<schema::ConsumerName>)]
     pub consumer: Option<String>,
     /// For how long; left out, message and queue decide.
+    #[schema(value_type = Option<schema::LeaseTime>)]
     pub lease_ms: Option<u64>,
     /// How long to wait where nothing is ready.
     pub wait_ms: Option<u64>,
     /// `fresh` or `retry`; left out, what the queue shares out.
+    #[schema(value_type = Option<schema::Lane>)]
     pub lane: Option<String>,
     /// Of these types only.
+    #[schema(value_type = schema::Classes)]
     pub types: Vec<String>,
     /// From these sources only.
+    #[schema(value_type = schema::Classes)]
     pub sources: Vec<String>,
 }
 
@@ -31,8 +38,10 @@ pub struct LeaseRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LeaseView {
     /// The fencing token: larger for every later lease of the message.
+    #[schema(pattern = "^[0-9]+$")]
     pub lease_id: String,
     /// Who has it.
+    #[schema(value_type = schema::ConsumerName)]
     pub consumer: String,
     /// Since when.
     pub leased_at: Time,
@@ -77,6 +86,7 @@ pub struct Leases {
 pub struct Batch<T> {
     /// The items, 1,000 at most.
     #[serde(deserialize_with = "object::list", bound(deserialize = "T: Deserialize<'de>"))]
+    #[schema(max_items = 1000)]
     pub items: Vec<T>,
 }
 
@@ -99,12 +109,14 @@ pub struct NackRequest {
     pub error: String,
     /// Not before this much time; the queue's policy may say longer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Delay>)]
     pub delay_ms: Option<u64>,
     /// Whether the delay is exact, whatever the policy says.
     #[serde(default)]
     pub exact: bool,
     /// Where to go on from, as base64, 4 KiB at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Checkpoint>)]
     pub checkpoint_base64: Option<String>,
 }
 
@@ -116,9 +128,11 @@ pub struct ExtendRequest {
     pub receipt: String,
     /// For how long from now; left out, as long as the queue's leases are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Extension>)]
     pub lease_ms: Option<u64>,
     /// Where to go on from, as base64, 4 KiB at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Checkpoint>)]
     pub checkpoint_base64: Option<String>,
 }
 
@@ -130,6 +144,7 @@ pub struct ReleaseRequest {
     pub receipt: String,
     /// Not before this much time; left out, it gets its old place back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Delay>)]
     pub delay_ms: Option<u64>,
 }
 
@@ -149,6 +164,7 @@ pub struct BuryRequest {
 #[serde(default, deny_unknown_fields)]
 pub struct OperatorExtendRequest {
     /// For how long from now; left out, as long as the queue's leases are.
+    #[schema(value_type = Option<schema::Extension>)]
     pub lease_ms: Option<u64>,
 }
 
@@ -157,6 +173,7 @@ pub struct OperatorExtendRequest {
 #[serde(default, deny_unknown_fields)]
 pub struct OperatorReleaseRequest {
     /// Not before this much time.
+    #[schema(value_type = Option<schema::Delay>)]
     pub delay_ms: Option<u64>,
 }
 
@@ -164,6 +181,7 @@ pub struct OperatorReleaseRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Nacked {
     /// `delayed`, `ready` or `dead`.
+    #[schema(value_type = schema::State)]
     pub state: String,
     /// When it is tried again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -173,12 +191,15 @@ pub struct Nacked {
     pub delay_ms: Option<u64>,
     /// Which rule chose the delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::DelayRule>)]
     pub delay_rule: Option<String>,
     /// Why it is dead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::DeadReason>)]
     pub dead_reason: Option<String>,
     /// Where it was moved, dead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::QueueName>)]
     pub moved_to: Option<String>,
 }
 
@@ -200,6 +221,7 @@ pub struct Released {
     pub visible_at: Time,
     /// Why it died instead: it has no delivery left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::DeadReason>)]
     pub dead_reason: Option<String>,
 }
 
@@ -228,6 +250,7 @@ pub struct SettleResults<T> {
 #[serde(default, deny_unknown_fields)]
 pub struct RequeueExpiredRequest {
     /// At most so many leases, 1 to 1,000.
+    #[schema(value_type = Option<schema::Limit>)]
     pub limit: Option<u32>,
     /// The error to write down.
     pub error: Option<String>,

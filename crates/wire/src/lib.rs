@@ -17,6 +17,7 @@ mod object;
 mod operation;
 mod problem;
 mod queue;
+pub mod schema;
 mod time;
 
 #[expect(missing_docs, clippy::pedantic, reason = "made from the proto, which says what is what")]

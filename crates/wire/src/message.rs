@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::object;
+use crate::schema;
 use crate::time::Time;
 
 /// A message for a queue. At most one of `body`, `body_base64` and `json` is given.
@@ -15,12 +16,14 @@ use crate::time::Time;
 pub struct NewMessage {
     /// Its id, a UUID; left out, the server makes one. The same id again is answered as a duplicate.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::MessageId>)]
     pub id: Option<String>,
     /// The body as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
     /// The body as base64, for bytes that are no text.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Base64>)]
     pub body_base64: Option<String>,
     /// The body as JSON; its bytes are kept as they are.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -28,45 +31,57 @@ pub struct NewMessage {
     pub json: Option<Box<RawValue>>,
     /// What the body is.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::ContentType>)]
     pub content_type: Option<String>,
     /// String pairs that travel with it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(value_type = schema::Headers)]
     pub headers: BTreeMap<String, String>,
     /// What happened; consumers can ask for it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Class>)]
     pub r#type: Option<String>,
     /// Where it came from; consumers can ask for it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Class>)]
     pub source: Option<String>,
     /// 0 to 9, 9 first.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Priority>)]
     pub priority: Option<u8>,
     /// The tenant it belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::FairnessKey>)]
     pub fairness_key: Option<String>,
     /// The key that keeps it from being enqueued twice.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::DedupKey>)]
     pub dedup_key: Option<String>,
     /// `window`, or `until_done`: the key is held while the message is delayed, ready or leased.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Uniqueness>)]
     pub unique: Option<String>,
     /// Not before this much time.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Delay>)]
     pub delay_ms: Option<u64>,
     /// Not before this time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub visible_at: Option<Time>,
     /// Not after this much time.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Delay>)]
     pub ttl_ms: Option<u64>,
     /// Not after this time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Time>,
     /// Overrides the queue's lease time.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::LeaseTime>)]
     pub lease_timeout_ms: Option<u64>,
     /// Overrides the queue's cap on attempts.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Positive>)]
     pub max_attempts: Option<u32>,
 }
 
@@ -76,6 +91,7 @@ pub struct NewMessage {
 pub struct EnqueueBatchRequest {
     /// The messages, 1,000 and 16 MiB at most.
     #[serde(deserialize_with = "object::list")]
+    #[schema(max_items = 1000)]
     pub messages: Vec<NewMessage>,
     /// Whether one refusal undoes all.
     #[serde(default)]
@@ -86,6 +102,7 @@ pub struct EnqueueBatchRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Enqueued {
     /// Its id; that of the first one where it is a duplicate.
+    #[schema(value_type = schema::MessageId)]
     pub id: String,
     /// Whether the queue had it already; then nothing was changed.
     pub duplicate: bool,
@@ -99,6 +116,7 @@ pub struct Enqueued {
 pub struct EnqueueResult {
     /// Its id, where it is in its queue; that of the first one where it is a duplicate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::MessageId>)]
     pub id: Option<String>,
     /// Whether the queue had it already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -114,6 +132,7 @@ pub struct EnqueueResult {
     pub detail: Option<String>,
     /// Whether the same may work later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Advice>)]
     pub advice: Option<String>,
 }
 
@@ -143,12 +162,14 @@ pub struct AttemptView {
     /// Its number.
     pub attempt: u32,
     /// Who had the message.
+    #[schema(value_type = schema::ConsumerName)]
     pub consumer: String,
     /// When the lease was taken.
     pub leased_at: Time,
     /// When it ended.
     pub ended_at: Time,
     /// `nack`, `expire` or `bury`.
+    #[schema(value_type = schema::Cause)]
     pub cause: String,
     /// What went wrong.
     pub error: String,
@@ -157,6 +178,7 @@ pub struct AttemptView {
     pub delay_ms: Option<u64>,
     /// Which rule chose it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::DelayRule>)]
     pub delay_rule: Option<String>,
 }
 
@@ -164,33 +186,44 @@ pub struct AttemptView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct MessageView {
     /// Its id.
+    #[schema(value_type = schema::MessageId)]
     pub id: String,
     /// The queue it is in.
+    #[schema(value_type = schema::QueueName)]
     pub queue: String,
     /// `delayed`, `ready`, `leased`, `dead` or `done`.
+    #[schema(value_type = schema::State)]
     pub state: String,
     /// The body, where it is text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
     /// The body as base64, where it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Base64>)]
     pub body_base64: Option<String>,
     /// How long the body is.
     pub body_bytes: u64,
     /// What the body is.
+    #[schema(value_type = schema::ContentType)]
     pub content_type: String,
     /// String pairs that travel with it.
+    #[schema(value_type = schema::Headers)]
     pub headers: BTreeMap<String, String>,
     /// What happened.
+    #[schema(value_type = schema::Class)]
     pub r#type: String,
     /// Where it came from.
+    #[schema(value_type = schema::Class)]
     pub source: String,
     /// 0 to 9, 9 first.
+    #[schema(value_type = schema::Priority)]
     pub priority: u8,
     /// The tenant it belongs to.
+    #[schema(value_type = schema::FairnessKey)]
     pub fairness_key: String,
     /// The key that keeps it from being enqueued twice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::DedupKey>)]
     pub dedup_key: Option<String>,
     /// When it was enqueued.
     pub created_at: Time,
@@ -207,9 +240,11 @@ pub struct MessageView {
     pub redrives: u32,
     /// Its own lease time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::LeaseTime>)]
     pub lease_timeout_ms: Option<u64>,
     /// Its own cap on attempts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Positive>)]
     pub max_attempts: Option<u32>,
     /// Who has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -221,18 +256,22 @@ pub struct MessageView {
     pub failures: Vec<AttemptView>,
     /// What a consumer wrote down to go on from, as base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Checkpoint>)]
     pub checkpoint_base64: Option<String>,
     /// Why it is dead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::DeadReason>)]
     pub dead_reason: Option<String>,
     /// When it died.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dead_at: Option<Time>,
     /// The group of failures that its last error belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Fingerprint>)]
     pub fingerprint: Option<String>,
     /// The queue it was moved from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::QueueName>)]
     pub origin_queue: Option<String>,
     /// Who brought it back last, and why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -254,21 +293,29 @@ pub struct MessagePage {
 #[serde(default, deny_unknown_fields)]
 pub struct FilterBody {
     /// In one of these states.
+    #[schema(value_type = schema::States)]
     pub states: Vec<String>,
     /// One of these.
+    #[schema(value_type = schema::MessageIds)]
     pub ids: Vec<String>,
     /// Of one of these types.
+    #[schema(value_type = schema::Classes)]
     pub types: Vec<String>,
     /// From one of these sources.
+    #[schema(value_type = schema::Classes)]
     pub sources: Vec<String>,
     /// Of one of these fairness keys.
+    #[schema(value_type = schema::FairnessKeys)]
     pub keys: Vec<String>,
     /// Leased by one of these.
+    #[schema(value_type = schema::ConsumerNames)]
     pub consumers: Vec<String>,
     /// Dead for one of these reasons.
+    #[schema(value_type = schema::DeadReasons)]
     pub reasons: Vec<String>,
     /// Dead with this fingerprint.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Fingerprint>)]
     pub fingerprint: Option<String>,
     /// With at least so many attempts.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -284,6 +331,7 @@ pub struct FilterBody {
     pub created_before: Option<Time>,
     /// With this text somewhere in the last error.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::ErrorPart>)]
     pub error: Option<String>,
 }
 
@@ -292,10 +340,12 @@ pub struct FilterBody {
 #[serde(default, deny_unknown_fields)]
 pub struct RescheduleRequest {
     /// Not before this much time; 0 is now.
+    #[schema(value_type = Option<schema::Delay>)]
     pub delay_ms: Option<u64>,
     /// Not before this time.
     pub visible_at: Option<Time>,
     /// 0 to 9, 9 first.
+    #[schema(value_type = Option<schema::Priority>)]
     pub priority: Option<u8>,
 }
 
@@ -304,6 +354,7 @@ pub struct RescheduleRequest {
 #[serde(deny_unknown_fields)]
 pub struct MoveRequest {
     /// Where to.
+    #[schema(value_type = schema::QueueName)]
     pub queue: String,
 }
 
@@ -327,6 +378,7 @@ pub struct ObstacleView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WhyView {
     /// The state of the message.
+    #[schema(value_type = schema::State)]
     pub state: String,
     /// What keeps it; nothing where the next consumer that asks gets it.
     pub obstacles: Vec<ObstacleView>,

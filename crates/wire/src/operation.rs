@@ -5,12 +5,14 @@ use utoipa::ToSchema;
 
 use crate::message::FilterBody;
 use crate::object;
+use crate::schema;
 use crate::time::Time;
 
 /// Dead messages whose errors are alike.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FailureGroupView {
     /// What they have in common; a filter takes it.
+    #[schema(value_type = schema::Fingerprint)]
     pub fingerprint: String,
     /// The last error of the one that died last.
     pub sample: String,
@@ -39,10 +41,13 @@ pub struct RedriveRequest {
     /// Count them and change nothing.
     pub dry_run: bool,
     /// How many messages a second at most.
+    #[schema(value_type = Option<schema::Positive>)]
     pub rate: Option<u32>,
     /// Who asks.
+    #[schema(value_type = schema::Note)]
     pub by: String,
     /// Why.
+    #[schema(value_type = schema::Note)]
     pub reason: String,
 }
 
@@ -56,6 +61,7 @@ pub struct DiscardRequest {
     /// Count them and change nothing.
     pub dry_run: bool,
     /// How many messages a second at most.
+    #[schema(value_type = Option<schema::Positive>)]
     pub rate: Option<u32>,
     /// Leased ones, too, which fences their consumers.
     pub force: bool,
@@ -79,10 +85,12 @@ pub struct MoveManyRequest {
     #[serde(deserialize_with = "object::object")]
     pub filter: FilterBody,
     /// Where to.
+    #[schema(value_type = schema::QueueName, required)]
     pub queue: String,
     /// Count them and change nothing.
     pub dry_run: bool,
     /// How many messages a second at most.
+    #[schema(value_type = Option<schema::Positive>)]
     pub rate: Option<u32>,
 }
 
@@ -97,15 +105,20 @@ pub struct Matched {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OperationView {
     /// Its id.
+    #[schema(value_type = schema::OperationId)]
     pub id: String,
     /// `redrive`, `discard` or `move`.
+    #[schema(value_type = schema::OperationKind)]
     pub kind: String,
     /// In which queue.
+    #[schema(value_type = schema::QueueName)]
     pub queue: String,
     /// Where messages are moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::QueueName>)]
     pub target: Option<String>,
     /// `running`, `paused`, `done`, `cancelled` or `failed`.
+    #[schema(value_type = schema::OperationState)]
     pub state: String,
     /// How many messages matched when it was started.
     pub total: u64,
@@ -117,12 +130,15 @@ pub struct OperationView {
     pub refused: u64,
     /// How many messages a second at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Positive>)]
     pub rate: Option<u32>,
     /// Who asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Note>)]
     pub by: Option<String>,
     /// Why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Note>)]
     pub reason: Option<String>,
     /// When it was started.
     pub started_at: Time,

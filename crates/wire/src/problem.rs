@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::schema;
+
 /// What went wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
@@ -17,6 +19,7 @@ pub struct Problem {
     /// This problem, for people.
     pub detail: String,
     /// What a program can do: `retry` the same call later, `ask` what happened before repeating it, or `give_up`.
+    #[schema(value_type = schema::Advice)]
     pub advice: String,
     /// Which fields are wrong.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

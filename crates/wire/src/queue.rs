@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 
 use crate::maybe::Maybe;
 use crate::object;
+use crate::schema;
 use crate::time::Time;
 
 /// When to retry what failed.
@@ -15,20 +16,23 @@ use crate::time::Time;
 pub struct Retry {
     /// How often a message may be attempted; `null` is no limit.
     #[serde(skip_serializing_if = "Maybe::is_unset")]
-    #[schema(value_type = Option<u32>)]
+    #[schema(value_type = Option<schema::Positive>)]
     pub max_attempts: Maybe<u32>,
     /// The delay after the first failure.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Delay>)]
     pub base_delay_ms: Option<u64>,
     /// By how much the delay grows from one attempt to the next.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Multiplier>)]
     pub multiplier: Option<f64>,
     /// The longest delay; `null` is no limit.
     #[serde(skip_serializing_if = "Maybe::is_unset")]
-    #[schema(value_type = Option<u64>)]
+    #[schema(value_type = Option<schema::Delay>)]
     pub max_delay_ms: Maybe<u64>,
     /// `none`, `full`, or a share such as `0.1` by which the delay varies up and down.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Jitter>)]
     pub jitter: Option<String>,
 }
 
@@ -38,18 +42,23 @@ pub struct Retry {
 pub struct Breaker {
     /// How long an outcome counts.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::BreakerWindow>)]
     pub window_ms: Option<u64>,
     /// Fewer messages than this in the window never open it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::BreakerMessages>)]
     pub min_messages: Option<u32>,
     /// It opens when more than this share of the messages failed.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::BreakerShare>)]
     pub failure_share: Option<f64>,
     /// How long nothing is handed out before a probe is tried.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::BreakerOpen>)]
     pub open_for_ms: Option<u64>,
     /// How long a reserved probe may wait for its lease.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::BreakerWindow>)]
     pub probe_timeout_ms: Option<u64>,
 }
 
@@ -59,6 +68,7 @@ pub struct Breaker {
 pub struct Retention {
     /// Older ones go.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::RetentionAge>)]
     pub age_ms: Option<u64>,
     /// The oldest beyond this many go.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,26 +81,30 @@ pub struct Retention {
 pub struct QueueConfig {
     /// How long a lease lasts.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::LeaseTime>)]
     pub lease_timeout_ms: Option<u64>,
     /// How long a lease may last, all extensions together.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::LeaseTime>)]
     pub max_lease_ms: Option<u64>,
     /// How often a message may be handed out, whoever is charged.
     #[serde(skip_serializing_if = "Maybe::is_unset")]
-    #[schema(value_type = Option<u32>)]
+    #[schema(value_type = Option<schema::Positive>)]
     pub max_deliveries: Maybe<u32>,
     /// When to retry what failed.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "object::option")]
     pub retry: Option<Retry>,
     /// What retries get of what is handed out while there is fresh work, 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Share>)]
     pub retry_share: Option<f64>,
     /// `shared`, or `separate`: retries go only to consumers that ask for them.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::RetryLane>)]
     pub retry_lane: Option<String>,
     /// How many leased messages may be retries.
     #[serde(skip_serializing_if = "Maybe::is_unset")]
-    #[schema(value_type = Option<u32>)]
+    #[schema(value_type = Option<schema::Positive>)]
     pub max_retries_in_flight: Maybe<u32>,
     /// Whether an overdue lease waits for the backoff, instead of being ready at once.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,7 +115,7 @@ pub struct QueueConfig {
     pub breaker: Maybe<Breaker>,
     /// Where dead messages are moved.
     #[serde(skip_serializing_if = "Maybe::is_unset")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<schema::QueueName>)]
     pub dead_letter_to: Maybe<String>,
     /// How long acked messages are kept.
     #[serde(skip_serializing_if = "Maybe::is_unset", deserialize_with = "object::maybe")]
@@ -113,13 +127,15 @@ pub struct QueueConfig {
     pub retain_dead: Maybe<Retention>,
     /// How long a dedup key keeps a second message out.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::DedupWindow>)]
     pub dedup_window_ms: Option<u64>,
     /// How many messages may wait before enqueues are refused.
     #[serde(skip_serializing_if = "Maybe::is_unset")]
-    #[schema(value_type = Option<u64>)]
+    #[schema(value_type = Option<schema::MaxWaiting>)]
     pub max_waiting: Maybe<u64>,
     /// How many messages each fairness key is served in its turn.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Weights>)]
     pub weights: Option<KeyWeights>,
 }
 
@@ -131,7 +147,7 @@ pub type KeyWeights = BTreeMap<String, u32>;
 #[serde(deny_unknown_fields)]
 pub struct CreateQueueRequest {
     /// Its name: 1 to 80 of `A-Z a-z 0-9 . _ -`.
-    #[schema(example = "orders", min_length = 1, max_length = 80)]
+    #[schema(value_type = schema::QueueName)]
     pub name: String,
     /// What is set.
     #[serde(default, deserialize_with = "object::object")]
@@ -152,6 +168,7 @@ pub struct UpdateQueueRequest {
 pub struct PauseView {
     /// The fairness key that is paused; left out where the whole queue is.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::FairnessKey>)]
     pub key: Option<String>,
     /// When it ends by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -162,6 +179,7 @@ pub struct PauseView {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct QueueView {
     /// Its name.
+    #[schema(value_type = schema::QueueName)]
     pub name: String,
     /// When it was created.
     pub created_at: Time,
@@ -194,6 +212,7 @@ pub struct QueuePage {
 #[serde(default, deny_unknown_fields)]
 pub struct PauseRequest {
     /// One fairness key; left out, the whole queue.
+    #[schema(value_type = Option<schema::FairnessKey>)]
     pub key: Option<String>,
     /// Until this time.
     pub until: Option<Time>,
@@ -220,6 +239,7 @@ pub struct StateCounts {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RetryStats {
     /// The type.
+    #[schema(value_type = schema::Class)]
     pub r#type: String,
     /// Attempts that failed and were made again.
     pub retries: u64,
@@ -246,6 +266,7 @@ pub struct TypeStats {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct QueueStats {
     /// Its name.
+    #[schema(value_type = schema::QueueName)]
     pub queue: String,
     /// When.
     pub at: Time,
@@ -296,12 +317,14 @@ pub struct History {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BreakerStatus {
     /// `closed`, `open` or `half_open`.
+    #[schema(value_type = schema::BreakerState)]
     pub state: String,
     /// Until when nothing is handed out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_until: Option<Time>,
     /// The message that is probed.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::MessageId>)]
     pub probe: Option<String>,
     /// How many messages of the window have an outcome.
     pub messages: u32,

@@ -118,16 +118,12 @@ fn breaker(breaker: &wire::Breaker) -> Result<BreakerConfig, Invalid> {
         min_messages: breaker.min_messages.unwrap_or(default.min_messages),
         failure_share_permille: match breaker.failure_share {
             None => default.failure_share_permille,
-            Some(share) if (0.0..=1.0).contains(&share) => {
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    clippy::cast_sign_loss,
-                    reason = "0 to 1,000 fits"
-                )]
+            Some(share) if (0.001..=0.999).contains(&share) => {
+                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "1 to 999 fits")]
                 let permille = (share * 1_000.0).round() as u32;
                 permille
             }
-            Some(_) => return Err(Invalid::out_of_range("breaker.failure_share", 0, 1)),
+            Some(_) => return Err(Invalid::out_of_range("breaker.failure_share", 0.001, 0.999)),
         },
         open_for: millis(breaker.open_for_ms).unwrap_or(default.open_for),
         probe_timeout: millis(breaker.probe_timeout_ms).unwrap_or(default.probe_timeout),

@@ -25,7 +25,7 @@ fn dead(body: wire::FilterBody) -> Result<Filter, Refusal> {
 
 /// Lists dead messages.
 #[utoipa::path(get, path = "/v1/queues/{queue}/dead", tag = "dead letters", operation_id = "list_dead",
-    params(("queue" = String, Path, description = "The queue"), ListQuery),
+    params(("queue" = wire::schema::QueueName, Path, description = "The queue"), ListQuery),
     responses((status = 200, description = "Some messages", body = wire::MessagePage), Refusals))]
 pub(crate) async fn list(
     State(api): State<Api>,
@@ -37,7 +37,7 @@ pub(crate) async fn list(
 
 /// Groups of dead messages whose errors are alike, the largest first.
 #[utoipa::path(get, path = "/v1/queues/{queue}/dead/groups", tag = "dead letters", operation_id = "failure_groups",
-    params(("queue" = String, Path, description = "The queue"), PageQuery),
+    params(("queue" = wire::schema::QueueName, Path, description = "The queue"), PageQuery),
     responses((status = 200, description = "The groups", body = wire::FailureGroups), Refusals))]
 pub(crate) async fn groups(
     State(api): State<Api>,
@@ -50,7 +50,7 @@ pub(crate) async fn groups(
 
 /// Brings dead messages back, as an operation; a dry run counts them.
 #[utoipa::path(post, path = "/v1/queues/{queue}/dead/redrive", tag = "dead letters", operation_id = "redrive",
-    params(("queue" = String, Path, description = "The queue")), request_body = wire::RedriveRequest,
+    params(("queue" = wire::schema::QueueName, Path, description = "The queue")), request_body = wire::RedriveRequest,
     responses((status = 200, description = "How many match", body = wire::Matched),
         (status = 202, description = "It has begun", body = wire::OperationView), Refusals))]
 pub(crate) async fn redrive(
@@ -65,7 +65,7 @@ pub(crate) async fn redrive(
 
 /// Discards dead messages, as an operation; a dry run counts them.
 #[utoipa::path(post, path = "/v1/queues/{queue}/dead/discard", tag = "dead letters", operation_id = "discard_dead",
-    params(("queue" = String, Path, description = "The queue")), request_body = wire::DiscardRequest,
+    params(("queue" = wire::schema::QueueName, Path, description = "The queue")), request_body = wire::DiscardRequest,
     responses((status = 200, description = "How many match", body = wire::Matched),
         (status = 202, description = "It has begun", body = wire::OperationView), Refusals))]
 pub(crate) async fn discard(

@@ -41,7 +41,7 @@ fn class_filter(types: &[String], sources: &[String]) -> Result<ClassFilter, Inv
 
 /// Leases messages. Where none is ready, it waits for as long as it is told, and is answered when one is.
 #[utoipa::path(post, path = "/v1/queues/{queue}/lease", tag = "leases", operation_id = "lease",
-    params(("queue" = String, Path, description = "The queue"),
+    params(("queue" = wire::schema::QueueName, Path, description = "The queue"),
         ("Prefer" = Option<String>, Header, description = "`wait=20` waits for up to 20 seconds")),
     request_body = Option<wire::LeaseRequest>,
     responses((status = 200, description = "What was handed out", body = wire::LeaseResponse), Refusals))]
@@ -70,7 +70,7 @@ pub(crate) async fn lease(
 
 /// Lists what is with consumers.
 #[utoipa::path(get, path = "/v1/queues/{queue}/leases", tag = "leases", operation_id = "list_leases",
-    params(("queue" = String, Path, description = "The queue"), ListQuery),
+    params(("queue" = wire::schema::QueueName, Path, description = "The queue"), ListQuery),
     responses((status = 200, description = "Some leases", body = wire::Leases), Refusals))]
 pub(crate) async fn list(
     State(api): State<Api>,
@@ -267,7 +267,7 @@ pub(crate) async fn bury_batch(
 
 /// An operator gives the consumer of a message more time.
 #[utoipa::path(post, path = "/v1/queues/{queue}/leases/{id}/extend", tag = "leases", operation_id = "operator_extend",
-    params(("queue" = String, Path, description = "The queue"), ("id" = String, Path, description = "The message")),
+    params(("queue" = wire::schema::QueueName, Path, description = "The queue"), ("id" = wire::schema::MessageId, Path, description = "The message")),
     request_body = Option<wire::OperatorExtendRequest>,
     responses((status = 200, description = "The new deadline", body = wire::Extended), Refusals))]
 pub(crate) async fn operator_extend(
@@ -283,7 +283,7 @@ pub(crate) async fn operator_extend(
 
 /// An operator takes a message back from its consumer, who is fenced.
 #[utoipa::path(post, path = "/v1/queues/{queue}/leases/{id}/release", tag = "leases", operation_id = "operator_release",
-    params(("queue" = String, Path, description = "The queue"), ("id" = String, Path, description = "The message")),
+    params(("queue" = wire::schema::QueueName, Path, description = "The queue"), ("id" = wire::schema::MessageId, Path, description = "The message")),
     request_body = Option<wire::OperatorReleaseRequest>,
     responses((status = 200, description = "Where it stands", body = wire::Released), Refusals))]
 pub(crate) async fn operator_release(
@@ -312,7 +312,7 @@ async fn requeue(
 
 /// Ends leases of a queue that have run out, now.
 #[utoipa::path(post, path = "/v1/queues/{queue}/requeue_expired", tag = "leases", operation_id = "requeue_expired",
-    params(("queue" = String, Path, description = "The queue")), request_body = Option<wire::RequeueExpiredRequest>,
+    params(("queue" = wire::schema::QueueName, Path, description = "The queue")), request_body = Option<wire::RequeueExpiredRequest>,
     responses((status = 200, description = "How many", body = wire::Requeued), Refusals))]
 pub(crate) async fn requeue_expired(
     State(api): State<Api>,

@@ -23,36 +23,47 @@ use crate::convert;
 #[serde(deny_unknown_fields)]
 pub(crate) struct ListQuery {
     /// In one of these states.
+    #[param(value_type = Option<Vec<wire::schema::State>>, style = Form, explode = false, min_items = 1, max_items = 100)]
     state: Option<String>,
     /// One of these ids.
+    #[param(value_type = Option<Vec<wire::schema::MessageId>>, style = Form, explode = false, min_items = 1, max_items = 100)]
     id: Option<String>,
     /// Of one of these types.
+    #[param(value_type = Option<Vec<wire::schema::Class>>, style = Form, explode = false, min_items = 1, max_items = 100)]
     r#type: Option<String>,
     /// From one of these sources.
+    #[param(value_type = Option<Vec<wire::schema::Class>>, style = Form, explode = false, min_items = 1, max_items = 100)]
     source: Option<String>,
     /// Of one of these fairness keys.
+    #[param(value_type = Option<Vec<wire::schema::FairnessKey>>, style = Form, explode = false, min_items = 1, max_items = 100)]
     key: Option<String>,
     /// Leased by one of these.
+    #[param(value_type = Option<Vec<wire::schema::ConsumerName>>, style = Form, explode = false, min_items = 1, max_items = 100)]
     consumer: Option<String>,
     /// Dead for one of these reasons.
+    #[param(value_type = Option<Vec<wire::schema::DeadReason>>, style = Form, explode = false, min_items = 1, max_items = 100)]
     reason: Option<String>,
     /// Dead with this fingerprint.
+    #[param(value_type = Option<wire::schema::Fingerprint>)]
     fingerprint: Option<String>,
     /// With at least so many attempts.
     attempts_min: Option<u32>,
     /// With at most so many attempts.
     attempts_max: Option<u32>,
     /// Enqueued at this time or later.
+    #[param(value_type = Option<wire::Time>)]
     created_after: Option<String>,
     /// Enqueued at this time or earlier.
+    #[param(value_type = Option<wire::Time>)]
     created_before: Option<String>,
     /// With this text somewhere in the last error.
+    #[param(value_type = Option<wire::schema::ErrorPart>)]
     error: Option<String>,
     /// The newest first.
     #[serde(default)]
     newest_first: bool,
     /// How many at most, 1 to 1,000.
-    #[param(minimum = 1, maximum = 1000)]
+    #[param(value_type = Option<wire::schema::Limit>)]
     limit: Option<u32>,
     /// Where the last page ended.
     cursor: Option<String>,
@@ -160,8 +171,8 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<DedupKey>, Refusal> {
 
 /// Enqueues a message. It is on the disk before this answers.
 #[utoipa::path(post, path = "/v1/queues/{queue}/messages", tag = "messages", operation_id = "enqueue",
-    params(("queue" = String, Path, description = "The queue"),
-        ("Idempotency-Key" = Option<String>, Header,
+    params(("queue" = wire::schema::QueueName, Path, description = "The queue"),
+        ("Idempotency-Key" = Option<String>, Header, max_length = 256, pattern = "^[!-~]([ -~]*[!-~])?$",
             description = "Under the same key the same message is taken once, and another is refused")),
     request_body = wire::NewMessage,
     responses((status = 200, description = "It was there already", body = wire::Enqueued),
@@ -190,7 +201,7 @@ pub(crate) async fn enqueue(
 
 /// Enqueues several messages, each with an outcome of its own, or all together.
 #[utoipa::path(post, path = "/v1/queues/{queue}/messages/batch", tag = "messages", operation_id = "enqueue_batch",
-    params(("queue" = String, Path, description = "The queue")), request_body = wire::EnqueueBatchRequest,
+    params(("queue" = wire::schema::QueueName, Path, description = "The queue")), request_body = wire::EnqueueBatchRequest,
     responses((status = 200, description = "One result for each", body = wire::EnqueueResults), Refusals))]
 pub(crate) async fn enqueue_batch(
     State(api): State<Api>,
@@ -228,7 +239,7 @@ pub(crate) async fn enqueue_batch(
 
 /// Lists messages by id, which is the order in which they were made.
 #[utoipa::path(get, path = "/v1/queues/{queue}/messages", tag = "messages", operation_id = "list_messages",
-    params(("queue" = String, Path, description = "The queue"), ListQuery),
+    params(("queue" = wire::schema::QueueName, Path, description = "The queue"), ListQuery),
     responses((status = 200, description = "Some messages", body = wire::MessagePage), Refusals))]
 pub(crate) async fn list(
     State(api): State<Api>,
@@ -240,7 +251,7 @@ pub(crate) async fn list(
 
 /// A message.
 #[utoipa::path(get, path = "/v1/queues/{queue}/messages/{id}", tag = "messages", operation_id = "get_message",
-    params(("queue" = String, Path, description = "The queue"), ("id" = String, Path, description = "The message")),
+    params(("queue" = wire::schema::QueueName, Path, description = "The queue"), ("id" = wire::schema::MessageId, Path, description = "The message")),
     responses((status = 200, description = "The message", body = wire::MessageView), Refusals))]
 pub(crate) async fn get(
     State(api): State<Api>,
@@ -268,7 +279,7 @@ fn one(bulk: &redrive_store::Bulk) -> Result<(), Refusal> {
 
 /// Discards a message.
 #[utoipa::path(delete, path = "/v1/queues/{queue}/messages/{id}", tag = "messages", operation_id = "discard_message",
-    params(("queue" = String, Path, description = "The queue"), ("id" = String, Path, description = "The message"),
+    params(("queue" = wire::schema::QueueName, Path, description = "The queue"), ("id" = wire::schema::MessageId, Path, description = "The message"),
         ForceQuery),
     responses((status = 204, description = "It is gone"), Refusals))]
 pub(crate) async fn discard(
@@ -284,7 +295,7 @@ pub(crate) async fn discard(
 /// Changes when, or how urgently, a waiting message is served.
 #[utoipa::path(post, path = "/v1/queues/{queue}/messages/{id}/reschedule", tag = "messages",
     operation_id = "reschedule_message",
-    params(("queue" = String, Path, description = "The queue"), ("id" = String, Path, description = "The message")),
+    params(("queue" = wire::schema::QueueName, Path, description = "The queue"), ("id" = wire::schema::MessageId, Path, description = "The message")),
     request_body = wire::RescheduleRequest,
     responses((status = 200, description = "The message", body = wire::MessageView), Refusals))]
 pub(crate) async fn reschedule(
@@ -301,7 +312,7 @@ pub(crate) async fn reschedule(
 
 /// Moves a message to another queue.
 #[utoipa::path(post, path = "/v1/queues/{queue}/messages/{id}/move", tag = "messages", operation_id = "move_message",
-    params(("queue" = String, Path, description = "The queue"), ("id" = String, Path, description = "The message")),
+    params(("queue" = wire::schema::QueueName, Path, description = "The queue"), ("id" = wire::schema::MessageId, Path, description = "The message")),
     request_body = wire::MoveRequest,
     responses((status = 204, description = "It is there"), Refusals))]
 pub(crate) async fn move_one(
@@ -317,7 +328,7 @@ pub(crate) async fn move_one(
 
 /// Why a message is not running, and when it is expected to.
 #[utoipa::path(get, path = "/v1/queues/{queue}/messages/{id}/why", tag = "messages", operation_id = "why",
-    params(("queue" = String, Path, description = "The queue"), ("id" = String, Path, description = "The message")),
+    params(("queue" = wire::schema::QueueName, Path, description = "The queue"), ("id" = wire::schema::MessageId, Path, description = "The message")),
     responses((status = 200, description = "What keeps it", body = wire::WhyView), Refusals))]
 pub(crate) async fn why(
     State(api): State<Api>,
@@ -329,7 +340,7 @@ pub(crate) async fn why(
 
 /// Discards messages, as an operation; a dry run counts them.
 #[utoipa::path(post, path = "/v1/queues/{queue}/messages/discard", tag = "messages", operation_id = "discard_messages",
-    params(("queue" = String, Path, description = "The queue")), request_body = wire::DiscardRequest,
+    params(("queue" = wire::schema::QueueName, Path, description = "The queue")), request_body = wire::DiscardRequest,
     responses((status = 200, description = "How many match", body = wire::Matched),
         (status = 202, description = "It has begun", body = wire::OperationView), Refusals))]
 pub(crate) async fn discard_many(
@@ -344,7 +355,7 @@ pub(crate) async fn discard_many(
 
 /// Moves messages to another queue, as an operation; a dry run counts them.
 #[utoipa::path(post, path = "/v1/queues/{queue}/messages/move", tag = "messages", operation_id = "move_messages",
-    params(("queue" = String, Path, description = "The queue")), request_body = wire::MoveManyRequest,
+    params(("queue" = wire::schema::QueueName, Path, description = "The queue")), request_body = wire::MoveManyRequest,
     responses((status = 200, description = "How many match", body = wire::Matched),
         (status = 202, description = "It has begun", body = wire::OperationView), Refusals))]
 pub(crate) async fn move_many(

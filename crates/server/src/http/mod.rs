@@ -1,6 +1,8 @@
 //! HTTP/JSON: each handler decodes, calls the broker once, and encodes.
 
 mod dead;
+#[cfg(test)]
+mod described;
 mod events;
 mod extract;
 mod health;

@@ -27,7 +27,7 @@ pub(crate) async fn list(
 
 /// An operation.
 #[utoipa::path(get, path = "/v1/operations/{id}", tag = "operations", operation_id = "get_operation",
-    params(("id" = String, Path, description = "The operation")),
+    params(("id" = wire::schema::OperationId, Path, description = "The operation")),
     responses((status = 200, description = "How far it is", body = wire::OperationView), Refusals))]
 pub(crate) async fn get(
     State(api): State<Api>,
@@ -38,7 +38,7 @@ pub(crate) async fn get(
 
 /// Pauses an operation after the step it is at.
 #[utoipa::path(post, path = "/v1/operations/{id}/pause", tag = "operations", operation_id = "pause_operation",
-    params(("id" = String, Path, description = "The operation")),
+    params(("id" = wire::schema::OperationId, Path, description = "The operation")),
     responses((status = 200, description = "What it will be", body = wire::OperationView), Refusals))]
 pub(crate) async fn pause(
     State(api): State<Api>,
@@ -49,7 +49,7 @@ pub(crate) async fn pause(
 
 /// Lets an operation go on.
 #[utoipa::path(post, path = "/v1/operations/{id}/resume", tag = "operations", operation_id = "resume_operation",
-    params(("id" = String, Path, description = "The operation")),
+    params(("id" = wire::schema::OperationId, Path, description = "The operation")),
     responses((status = 200, description = "What it will be", body = wire::OperationView), Refusals))]
 pub(crate) async fn resume(
     State(api): State<Api>,
@@ -60,7 +60,7 @@ pub(crate) async fn resume(
 
 /// Ends an operation after the step it is at. What it did stays done.
 #[utoipa::path(post, path = "/v1/operations/{id}/cancel", tag = "operations", operation_id = "cancel_operation",
-    params(("id" = String, Path, description = "The operation")),
+    params(("id" = wire::schema::OperationId, Path, description = "The operation")),
     responses((status = 200, description = "What it will be", body = wire::OperationView), Refusals))]
 pub(crate) async fn cancel(
     State(api): State<Api>,

@@ -22,7 +22,7 @@ use crate::convert;
 #[serde(deny_unknown_fields)]
 pub(crate) struct PageQuery {
     /// How many items at most, 1 to 1,000.
-    #[param(minimum = 1, maximum = 1000)]
+    #[param(value_type = Option<wire::schema::Limit>)]
     pub(crate) limit: Option<u32>,
     /// Where the last page ended.
     pub(crate) cursor: Option<String>,
@@ -88,7 +88,7 @@ pub(crate) async fn list(
 
 /// A queue.
 #[utoipa::path(get, path = "/v1/queues/{queue}", tag = "queues", operation_id = "get_queue",
-    params(("queue" = String, Path, description = "The queue")),
+    params(("queue" = wire::schema::QueueName, Path, description = "The queue")),
     responses((status = 200, description = "The queue", body = wire::QueueView), Refusals))]
 pub(crate) async fn get(State(api): State<Api>, InQueue(name): InQueue) -> Result<Response, Refusal> {
     let queue = api.broker.get_queue(&name).await?;
@@ -97,8 +97,9 @@ pub(crate) async fn get(State(api): State<Api>, InQueue(name): InQueue) -> Resul
 
 /// Sets the configuration of a queue, as a whole. It acts on what is waiting at once.
 #[utoipa::path(put, path = "/v1/queues/{queue}", tag = "queues", operation_id = "update_queue",
-    params(("queue" = String, Path, description = "The queue"),
-        ("If-Match" = Option<String>, Header, description = "Only if the queue still has this ETag")),
+    params(("queue" = wire::schema::QueueName, Path, description = "The queue"),
+        ("If-Match" = Option<String>, Header, description = "Only if the queue still has this ETag",
+            pattern = r#"^(\*|"?[0-9]{1,19}"?)$"#)),
     request_body = wire::UpdateQueueRequest,
     responses((status = 200, description = "The queue", body = wire::QueueView), Refusals))]
 pub(crate) async fn update(
@@ -125,7 +126,7 @@ pub(crate) struct ForceQuery {
 
 /// Deletes a queue.
 #[utoipa::path(delete, path = "/v1/queues/{queue}", tag = "queues", operation_id = "delete_queue",
-    params(("queue" = String, Path, description = "The queue"), ForceQuery),
+    params(("queue" = wire::schema::QueueName, Path, description = "The queue"), ForceQuery),
     responses((status = 204, description = "It is gone"), Refusals))]
 pub(crate) async fn delete(
     State(api): State<Api>,
@@ -147,7 +148,7 @@ fn pause_of(api: &Api, request: &wire::PauseRequest) -> Result<Pause, Refusal> {
 
 /// Pauses a queue, or one fairness key of it: nothing of it is handed out.
 #[utoipa::path(post, path = "/v1/queues/{queue}/pause", tag = "queues", operation_id = "pause_queue",
-    params(("queue" = String, Path, description = "The queue")), request_body = Option<wire::PauseRequest>,
+    params(("queue" = wire::schema::QueueName, Path, description = "The queue")), request_body = Option<wire::PauseRequest>,
     responses((status = 200, description = "The queue", body = wire::QueueView), Refusals))]
 pub(crate) async fn pause(
     State(api): State<Api>,
@@ -162,7 +163,7 @@ pub(crate) async fn pause(
 
 /// Ends a pause.
 #[utoipa::path(post, path = "/v1/queues/{queue}/resume", tag = "queues", operation_id = "resume_queue",
-    params(("queue" = String, Path, description = "The queue")), request_body = Option<wire::PauseRequest>,
+    params(("queue" = wire::schema::QueueName, Path, description = "The queue")), request_body = Option<wire::PauseRequest>,
     responses((status = 200, description = "The queue", body = wire::QueueView), Refusals))]
 pub(crate) async fn resume(
     State(api): State<Api>,
@@ -179,7 +180,7 @@ pub(crate) async fn resume(
 
 /// Sets how many messages each fairness key is served in its turn. It acts on the backlog at once.
 #[utoipa::path(put, path = "/v1/queues/{queue}/weights", tag = "queues", operation_id = "set_weights",
-    params(("queue" = String, Path, description = "The queue")), request_body = wire::KeyWeights,
+    params(("queue" = wire::schema::QueueName, Path, description = "The queue")), request_body = wire::schema::Weights,
     responses((status = 200, description = "The queue", body = wire::QueueView), Refusals))]
 pub(crate) async fn set_weights(
     State(api): State<Api>,
@@ -193,7 +194,7 @@ pub(crate) async fn set_weights(
 
 /// Discards everything in a queue, as an operation; a dry run counts it.
 #[utoipa::path(post, path = "/v1/queues/{queue}/purge", tag = "queues", operation_id = "purge_queue",
-    params(("queue" = String, Path, description = "The queue")), request_body = wire::PurgeRequest,
+    params(("queue" = wire::schema::QueueName, Path, description = "The queue")), request_body = wire::PurgeRequest,
     responses((status = 200, description = "How much there is", body = wire::Matched),
         (status = 202, description = "It has begun", body = wire::OperationView), Refusals))]
 pub(crate) async fn purge(
@@ -208,7 +209,7 @@ pub(crate) async fn purge(
 
 /// A queue at this moment.
 #[utoipa::path(get, path = "/v1/queues/{queue}/stats", tag = "queues", operation_id = "queue_stats",
-    params(("queue" = String, Path, description = "The queue")),
+    params(("queue" = wire::schema::QueueName, Path, description = "The queue")),
     responses((status = 200, description = "Its numbers", body = wire::QueueStats), Refusals))]
 pub(crate) async fn stats(
     State(api): State<Api>,
@@ -220,7 +221,7 @@ pub(crate) async fn stats(
 
 /// How full a queue was and how fast it went.
 #[utoipa::path(get, path = "/v1/queues/{queue}/history", tag = "queues", operation_id = "queue_history",
-    params(("queue" = String, Path, description = "The queue")),
+    params(("queue" = wire::schema::QueueName, Path, description = "The queue")),
     responses((status = 200, description = "Its samples", body = wire::History), Refusals))]
 pub(crate) async fn history(
     State(api): State<Api>,
@@ -234,7 +235,7 @@ pub(crate) async fn history(
 
 /// The breaker of a queue.
 #[utoipa::path(get, path = "/v1/queues/{queue}/breaker", tag = "queues", operation_id = "queue_breaker",
-    params(("queue" = String, Path, description = "The queue")),
+    params(("queue" = wire::schema::QueueName, Path, description = "The queue")),
     responses((status = 200, description = "Its breaker", body = wire::BreakerStatus), Refusals))]
 pub(crate) async fn breaker(
     State(api): State<Api>,
@@ -247,7 +248,7 @@ pub(crate) async fn breaker(
 
 /// Opens the breaker of a queue.
 #[utoipa::path(post, path = "/v1/queues/{queue}/breaker/trip", tag = "queues", operation_id = "trip_breaker",
-    params(("queue" = String, Path, description = "The queue")),
+    params(("queue" = wire::schema::QueueName, Path, description = "The queue")),
     responses((status = 204, description = "It is open"), Refusals))]
 pub(crate) async fn trip_breaker(
     State(api): State<Api>,
@@ -259,7 +260,7 @@ pub(crate) async fn trip_breaker(
 
 /// Closes the breaker of a queue; it starts with one message in flight.
 #[utoipa::path(post, path = "/v1/queues/{queue}/breaker/reset", tag = "queues", operation_id = "reset_breaker",
-    params(("queue" = String, Path, description = "The queue")),
+    params(("queue" = wire::schema::QueueName, Path, description = "The queue")),
     responses((status = 204, description = "It is closed"), Refusals))]
 pub(crate) async fn reset_breaker(
     State(api): State<Api>,

@@ -28,7 +28,7 @@ const PROBLEMS_MAX: usize = 100;
 /// Exports messages, a line of JSON each, in a form that can be imported: what producers wrote, without what happened
 /// since.
 #[utoipa::path(get, path = "/v1/queues/{queue}/messages/export", tag = "messages", operation_id = "export_messages",
-    params(("queue" = String, Path, description = "The queue"), ListQuery),
+    params(("queue" = wire::schema::QueueName, Path, description = "The queue"), ListQuery),
     responses((status = 200, description = "A line for each message", body = wire::NewMessage,
         content_type = "application/x-ndjson"), Refusals))]
 pub(crate) async fn export(
@@ -132,8 +132,9 @@ impl Importer {
 
 /// Imports messages, a line of JSON each. What was imported before a line that is wrong stays; the line is told.
 #[utoipa::path(post, path = "/v1/queues/{queue}/messages/import", tag = "messages", operation_id = "import_messages",
-    params(("queue" = String, Path, description = "The queue")),
-    request_body(content = wire::NewMessage, content_type = "application/x-ndjson"),
+    params(("queue" = wire::schema::QueueName, Path, description = "The queue")),
+    request_body(content = Option<wire::NewMessage>, content_type = "application/x-ndjson",
+        description = "A message on each line"),
     responses((status = 200, description = "What came of it", body = wire::Imported), Refusals))]
 pub(crate) async fn import(
     State(api): State<Api>,

@@ -1,0 +1,191 @@
+//! What may stand in a field, for the description of the API: lengths, patterns, ranges and the words of a choice.
+//!
+//! Nothing has these types. A field names one as the type of its schema, so that each rule is written once and has a name
+//! in the description. The numbers are the server's limits; it has a test that they agree. A description counts characters
+//! and the server counts bytes: text beyond ASCII meets its limit earlier.
+
+use utoipa::openapi::schema::{ArrayBuilder, KnownFormat, ObjectBuilder, SchemaFormat, Type};
+use utoipa::openapi::{Ref, RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+const DAY_MS: usize = 24 * 60 * 60 * 1_000;
+/// Text without control characters.
+const PLAIN: &str = r"^[^\x00-\x1F\x7F-\x9F]*$";
+
+fn text() -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::String)
+}
+
+fn short(max: usize) -> ObjectBuilder {
+    text().max_length(Some(max)).pattern(Some(PLAIN))
+}
+
+fn formatted(format: &str) -> ObjectBuilder {
+    text().format(Some(SchemaFormat::Custom(format.to_owned())))
+}
+
+fn word<const N: usize>(words: [&str; N]) -> ObjectBuilder {
+    text().enum_values(Some(words))
+}
+
+fn base64() -> ObjectBuilder {
+    text().format(Some(SchemaFormat::KnownFormat(KnownFormat::Byte))).content_encoding("base64")
+}
+
+fn whole(format: KnownFormat, min: usize) -> ObjectBuilder {
+    let format = Some(SchemaFormat::KnownFormat(format));
+    ObjectBuilder::new().schema_type(Type::Integer).format(format).minimum(Some(min))
+}
+
+fn between(format: KnownFormat, min: usize, max: usize) -> ObjectBuilder {
+    whole(format, min).maximum(Some(max))
+}
+
+fn number(min: f64, max: f64) -> ObjectBuilder {
+    let format = Some(SchemaFormat::KnownFormat(KnownFormat::Double));
+    ObjectBuilder::new().schema_type(Type::Number).format(format).minimum(Some(min)).maximum(Some(max))
+}
+
+macro_rules! schemas {
+    ($($(#[doc = $doc:literal])+ $name:ident = $schema:expr;)+) => {$(
+        $(#[doc = $doc])+
+        #[derive(Debug, Clone, Copy)]
+        pub enum $name {}
+
+        impl PartialSchema for $name {
+            fn schema() -> RefOr<Schema> {
+                $schema.description(Some(concat!($($doc),+).trim())).into()
+            }
+        }
+
+        impl ToSchema for $name {}
+    )+};
+}
+
+schemas! {
+    /// The name of a queue.
+    QueueName = text().min_length(Some(1)).max_length(Some(80)).pattern(Some("^[A-Za-z0-9._-]+$")).examples(["orders"]);
+    /// The id of a message.
+    MessageId = formatted("uuid");
+    /// The id of an operation.
+    OperationId = formatted("uuid");
+    /// Where a message stands.
+    State = word(["delayed", "ready", "leased", "dead", "done"]);
+    /// Why a message is dead.
+    DeadReason = word(["max_attempts", "buried", "expired_ttl", "max_deliveries", "not_reached"]);
+    /// Messages that were never tried, or those that failed before.
+    Lane = word(["fresh", "retry"]);
+    /// How long a dedup key keeps a second message out: for the queue's window, or until the message is done or dead.
+    Uniqueness = word(["window", "until_done"]);
+    /// Whether retries go to every consumer, or only to those that ask for them.
+    RetryLane = word(["shared", "separate"]);
+    /// What ended an attempt that did not succeed.
+    Cause = word(["nack", "expire", "bury"]);
+    /// Which rule chose a delay.
+    DelayRule = word(["backoff", "at_least", "exactly", "overdue"]);
+    /// The state of a breaker.
+    BreakerState = word(["closed", "open", "half_open"]);
+    /// What an operation does.
+    OperationKind = word(["redrive", "discard", "move"]);
+    /// Where an operation stands.
+    OperationState = word(["running", "paused", "done", "cancelled", "failed"]);
+    /// What a program can do about a problem.
+    Advice = word(["retry", "ask", "give_up"]);
+    /// How urgent a message is; 9 is served first.
+    Priority = between(KnownFormat::UInt8, 0, 9);
+    /// How many, of what a call may ask for.
+    Limit = between(KnownFormat::UInt32, 1, 1_000);
+    /// A count that is not zero.
+    Positive = whole(KnownFormat::UInt32, 1);
+    /// A delay, in milliseconds: ten years at most.
+    Delay = between(KnownFormat::UInt64, 0, 3_650 * DAY_MS);
+    /// How long a lease lasts, in milliseconds: seven days at most.
+    LeaseTime = between(KnownFormat::UInt64, 1, 7 * DAY_MS);
+    /// For how long from now a lease goes on, in milliseconds: seven days at most.
+    Extension = between(KnownFormat::UInt64, 0, 7 * DAY_MS);
+    /// How long messages are kept, in milliseconds: ten years at most.
+    RetentionAge = between(KnownFormat::UInt64, 0, 3_650 * DAY_MS);
+    /// How long a dedup key is held, in milliseconds: seven days at most.
+    DedupWindow = between(KnownFormat::UInt64, 0, 7 * DAY_MS);
+    /// How many messages may wait.
+    MaxWaiting = whole(KnownFormat::UInt64, 1);
+    /// By how much a delay grows from one attempt to the next.
+    Multiplier = number(1.0, 1_000.0);
+    /// A share of a whole.
+    Share = number(0.0, 1.0);
+    /// How much chance spreads the delays: not at all, between nothing and the delay, or by this share up and down.
+    Jitter = text().pattern(Some(r"^(none|full|0(\.[0-9]+)?|1(\.0+)?)$"));
+    /// How long an outcome counts for a breaker, or a probe may wait, in milliseconds.
+    BreakerWindow = between(KnownFormat::UInt64, 100, 60 * 60 * 1_000);
+    /// How long a breaker stays open, in milliseconds.
+    BreakerOpen = between(KnownFormat::UInt64, 100, DAY_MS);
+    /// How many messages a breaker looks at.
+    BreakerMessages = between(KnownFormat::UInt32, 2, 4_096);
+    /// The share of failures that opens a breaker.
+    BreakerShare = number(0.001, 0.999);
+    /// A message's type or source: 128 bytes at most.
+    Class = short(128);
+    /// The tenant a message belongs to: 128 bytes at most.
+    FairnessKey = short(128);
+    /// The name of a consumer: 256 bytes at most.
+    ConsumerName = short(256);
+    /// A producer's own name for a piece of work: 256 bytes at most.
+    DedupKey = short(256).min_length(Some(1));
+    /// Who asked for something, or why: 1,024 bytes at most, in lines.
+    Note = text().max_length(Some(1_024)).pattern(Some(r"^[^\x00-\x09\x0B-\x1F\x7F-\x9F]*$"));
+    /// A part of an error: 1,024 bytes at most.
+    ErrorPart = text().max_length(Some(1_024));
+    /// The media type of a body.
+    ContentType = text().min_length(Some(1)).max_length(Some(256)).pattern(Some("^[ -~]+$"));
+    /// What the errors of a group of dead messages have in common.
+    Fingerprint = text().pattern(Some("^[0-9a-f]{16}$"));
+    /// A body, as base64 with padding.
+    Base64 = base64();
+    /// Where to go on from, as base64 with padding: 4 KiB at most.
+    Checkpoint = base64().max_length(Some(5_464));
+    /// Pairs of strings that travel with a message: 64 KiB in all. Names are printable ASCII without spaces.
+    Headers = ObjectBuilder::new()
+        .property_names(Some(text().min_length(Some(1)).pattern(Some("^[!-~]+$"))))
+        .additional_properties(Some(text().pattern(Some(r"^[^\x00-\x08\x0A-\x1F\x7F-\x9F]*$"))));
+    /// Fairness keys and how many messages each is served in its turn; a key that is not named has weight 1.
+    Weights = ObjectBuilder::new()
+        .max_properties(Some(10_000))
+        .property_names(Some(short(128)))
+        .additional_properties(Some(between(KnownFormat::UInt32, 1, 1_000)));
+}
+
+macro_rules! lists {
+    ($($(#[doc = $doc:literal])+ $name:ident of $item:ident;)+) => {$(
+        $(#[doc = $doc])+
+        #[derive(Debug, Clone, Copy)]
+        pub enum $name {}
+
+        impl PartialSchema for $name {
+            fn schema() -> RefOr<Schema> {
+                let items = Ref::from_schema_name($item::name());
+                ArrayBuilder::new().items(items).max_items(Some(100)).into()
+            }
+        }
+
+        impl ToSchema for $name {
+            fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+                schemas.push(($item::name().into_owned(), $item::schema()));
+            }
+        }
+    )+};
+}
+
+lists! {
+    /// Some states.
+    States of State;
+    /// Some messages.
+    MessageIds of MessageId;
+    /// Some types, or some sources.
+    Classes of Class;
+    /// Some fairness keys.
+    FairnessKeys of FairnessKey;
+    /// Some consumers.
+    ConsumerNames of ConsumerName;
+    /// Some reasons.
+    DeadReasons of DeadReason;
+}
