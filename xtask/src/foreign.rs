@@ -1,8 +1,10 @@
 //! Clients that are not ours, against the real binary: what only our own client and our own tests understand is no API.
 //!
 //! * grpcio calls every verb of the gRPC API with nothing but what the server says of itself by reflection.
+//! * schemathesis sends what the served description allows, and much that it does not; the server must answer
+//!   all of it, and every answer must be one that the description promises.
 //!
-//! It comes from the Python package index into a virtual environment below the target folder, in the versions of `requirements.txt`.
+//! Both come from the Python package index into a virtual environment below the target folder, in the versions of `requirements.txt`.
 
 use std::env;
 use std::fs;
@@ -32,12 +34,22 @@ pub(crate) fn run(root: &Path, features: &[&str]) -> Result<(), Failure> {
         command.args(["serve", "--log-level", "error"]).current_dir(&home);
         Server::start(command, home.join("data"))
     };
-    grpc(&serve()?, &python, &clients)
+    grpc(&serve()?, &python, &clients)?;
+    openapi(&serve()?, &python, &clients, &home)
 }
 
 fn grpc(server: &Server, python: &Path, clients: &Path) -> Result<(), Failure> {
     let mut command = Command::new(python);
     command.arg(clients.join("grpc_client.py")).arg(server.address());
+    command::run(command)
+}
+
+/// What is sent, and what is checked, is in `schemathesis.toml`; what it writes stays in `home`.
+fn openapi(server: &Server, python: &Path, clients: &Path, home: &Path) -> Result<(), Failure> {
+    let mut command = Command::new(python);
+    command.env("SCHEMATHESIS_HOOKS", clients.join("hooks.py")).env("PYTHONDONTWRITEBYTECODE", "1");
+    command.args(["-m", "schemathesis.cli", "--config-file"]).arg(clients.join("schemathesis.toml"));
+    command.arg("run").arg(format!("http://{}/openapi.json", server.address())).current_dir(home);
     command::run(command)
 }
 
