@@ -52,7 +52,7 @@ pub use operation::{
 pub use problem::{FieldProblem, Problem};
 pub use queue::{
     Breaker, BreakerStatus, CreateQueueRequest, History, HistorySample, KeyWeights, PauseRequest, PauseView,
-    QueueConfig, QueuePage, QueueStats, QueueView, Retention, Retry, RetryStats, StateCounts, TypeStats,
-    UpdateQueueRequest,
+    QueueConfig, QueuePage, QueueStats, QueueView, ResumeRequest, Retention, Retry, RetryStats, StateCounts,
+    TypeStats, UpdateQueueRequest,
 };
 pub use time::Time;

@@ -319,9 +319,11 @@ pub struct FilterBody {
     pub fingerprint: Option<String>,
     /// With at least so many attempts.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Count>)]
     pub attempts_min: Option<u32>,
     /// With at most so many attempts.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Count>)]
     pub attempts_max: Option<u32>,
     /// Enqueued at this time or later.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -207,7 +207,7 @@ pub struct QueuePage {
     pub next_cursor: Option<String>,
 }
 
-/// A pause, or its end.
+/// A pause.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PauseRequest {
@@ -218,6 +218,15 @@ pub struct PauseRequest {
     pub until: Option<Time>,
     /// For so long.
     pub for_ms: Option<u64>,
+}
+
+/// The end of a pause.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ResumeRequest {
+    /// One fairness key; left out, the whole queue.
+    #[schema(value_type = Option<schema::FairnessKey>)]
+    pub key: Option<String>,
 }
 
 /// How many messages are in each state.

@@ -95,8 +95,10 @@ schemas! {
     Priority = between(KnownFormat::UInt8, 0, 9);
     /// How many, of what a call may ask for.
     Limit = between(KnownFormat::UInt32, 1, 1_000);
+    /// A count.
+    Count = between(KnownFormat::UInt32, 0, u32::MAX as usize);
     /// A count that is not zero.
-    Positive = whole(KnownFormat::UInt32, 1);
+    Positive = between(KnownFormat::UInt32, 1, u32::MAX as usize);
     /// A delay, in milliseconds: ten years at most.
     Delay = between(KnownFormat::UInt64, 0, 3_650 * DAY_MS);
     /// How long a lease lasts, in milliseconds: seven days at most.

@@ -126,6 +126,10 @@ async fn messages_are_listed_filtered_and_paged() {
         let answer = server.get(&format!("/v1/queues/orders/messages?{query}")).await;
         answer.refused(400, "INVALID_ARGUMENT");
     }
+    for list in ["/v1/queues/orders/messages", "/v1/queues", "/v1/operations"] {
+        let answer = server.get(&format!("{list}?cursor=a%20b")).await;
+        assert_eq!(answer.body["errors"][0]["pointer"], "cursor", "{list}");
+    }
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use utoipa::IntoParams;
 use super::extract::{InQueue, Json, OfMessage, Query};
 use super::problem::{Refusal, Refusals};
 use super::queues::ForceQuery;
-use super::{Api, listed, page_limit};
+use super::{Api, listed, page_cursor, page_limit};
 use crate::convert;
 
 /// What of a queue is listed. Lists are divided by commas.
@@ -47,8 +47,10 @@ pub(crate) struct ListQuery {
     #[param(value_type = Option<wire::schema::Fingerprint>)]
     fingerprint: Option<String>,
     /// With at least so many attempts.
+    #[param(value_type = Option<wire::schema::Count>)]
     attempts_min: Option<u32>,
     /// With at most so many attempts.
+    #[param(value_type = Option<wire::schema::Count>)]
     attempts_max: Option<u32>,
     /// Enqueued at this time or later.
     #[param(value_type = Option<wire::Time>)]
@@ -98,7 +100,7 @@ impl ListQuery {
         Ok(ListRequest {
             queue,
             filter: convert::filter::filter(body)?,
-            after: self.cursor.map(|cursor| cursor.parse()).transpose()?,
+            after: page_cursor(self.cursor)?,
             limit: page_limit(self.limit)?,
             newest_first: self.newest_first,
         })

@@ -1,8 +1,7 @@
 //! HTTP/JSON: each handler decodes, calls the broker once, and encodes.
 
 mod dead;
-#[cfg(test)]
-mod described;
+mod description;
 mod events;
 mod extract;
 mod health;
@@ -13,18 +12,22 @@ mod problem;
 mod queues;
 mod transfer;
 
+use std::str::FromStr;
+
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use redrive_broker::Broker;
+use redrive_core::invalid::Invalid;
 use redrive_core::limits::{BATCH_BYTES_MAX, BODY_BYTES_DEFAULT_MAX};
 use tower_http::catch_panic::CatchPanicLayer;
-use utoipa::OpenApi;
+use utoipa::{Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use description::LeftOut;
 use problem::Refusal;
 
 /// The largest body of a request: a batch whose bodies are base64, and what is around them.
@@ -121,13 +124,15 @@ fn documented() -> OpenApiRouter<Api> {
 
 /// The document that describes the API.
 pub fn openapi() -> utoipa::openapi::OpenApi {
-    documented().into_openapi()
+    let mut document = documented().into_openapi();
+    LeftOut.modify(&mut document);
+    document
 }
 
 /// The whole API.
 pub fn router(api: Api) -> Router {
-    let (router, document) = documented().split_for_parts();
-    let document = serde_json::to_vec(&document).unwrap_or_default();
+    let (router, _) = documented().split_for_parts();
+    let document = serde_json::to_vec(&openapi()).unwrap_or_default();
     let openapi = move || async move {
         ([(axum::http::header::CONTENT_TYPE, "application/json")], document.clone()).into_response()
     };
@@ -161,6 +166,12 @@ fn panicked(panic: Box<dyn std::any::Any + Send>) -> Response {
 /// A list in one parameter, its values divided by commas.
 fn listed(text: Option<String>) -> Vec<String> {
     text.map(|text| text.split(',').map(str::to_owned).collect()).unwrap_or_default()
+}
+
+/// Where the last page ended; what is no cursor is refused as one.
+fn page_cursor<T: FromStr<Err = Invalid>>(cursor: Option<String>) -> Result<Option<T>, Invalid> {
+    let wrong = |_| Invalid::unusable("cursor", "must be the next_cursor of a page");
+    cursor.map(|cursor| cursor.parse().map_err(wrong)).transpose()
 }
 
 /// How many items a page has: 100 where nothing is said.

@@ -6,7 +6,7 @@ use redrive_wire as wire;
 use super::extract::{OfOperation, Query};
 use super::problem::{Refusal, Refusals};
 use super::queues::PageQuery;
-use super::{Api, page_limit};
+use super::{Api, page_cursor, page_limit};
 use crate::convert;
 
 /// Lists operations, the oldest first.
@@ -17,7 +17,7 @@ pub(crate) async fn list(
     Query(query): Query<PageQuery>,
 ) -> Result<axum::Json<wire::OperationPage>, Refusal> {
     let limit = page_limit(query.limit)?;
-    let after = query.cursor.map(|cursor| cursor.parse()).transpose()?;
+    let after = page_cursor(query.cursor)?;
     let operations = api.broker.operations(after, limit).await?;
     let full = operations.len() == limit.get();
     let next_cursor = operations.last().filter(|_| full).map(|operation| operation.id.to_string());

@@ -13,7 +13,7 @@ use utoipa::IntoParams;
 
 use super::extract::{InQueue, Json, Options, Query};
 use super::problem::{Refusal, Refusals};
-use super::{Api, page_limit};
+use super::{Api, page_cursor, page_limit};
 use crate::convert;
 
 /// A page of a list.
@@ -78,7 +78,7 @@ pub(crate) async fn list(
     Query(query): Query<PageQuery>,
 ) -> Result<axum::Json<wire::QueuePage>, Refusal> {
     let limit = page_limit(query.limit)?;
-    let after = query.cursor.map(QueueName::new).transpose()?;
+    let after = page_cursor(query.cursor)?;
     let queues = api.broker.list_queues(after.as_ref(), limit).await?;
     let full = queues.len() == limit.get();
     let next_cursor = queues.last().filter(|_| full).map(|queue| queue.name.as_str().to_owned());
@@ -163,16 +163,13 @@ pub(crate) async fn pause(
 
 /// Ends a pause.
 #[utoipa::path(post, path = "/v1/queues/{queue}/resume", tag = "queues", operation_id = "resume_queue",
-    params(("queue" = wire::schema::QueueName, Path, description = "The queue")), request_body = Option<wire::PauseRequest>,
+    params(("queue" = wire::schema::QueueName, Path, description = "The queue")), request_body = Option<wire::ResumeRequest>,
     responses((status = 200, description = "The queue", body = wire::QueueView), Refusals))]
 pub(crate) async fn resume(
     State(api): State<Api>,
     InQueue(name): InQueue,
-    Options(request): Options<wire::PauseRequest>,
+    Options(request): Options<wire::ResumeRequest>,
 ) -> Result<Response, Refusal> {
-    if request.until.is_some() || request.for_ms.is_some() {
-        return Err(Refusal::field("/until", "a resume has no end"));
-    }
     let key = request.key.map(|key| key.parse()).transpose()?;
     let queue = api.broker.pause_queue(PauseQueue { name, key, pause: None }).await?;
     Ok(api.queue_response(StatusCode::OK, &queue))

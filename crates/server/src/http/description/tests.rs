@@ -7,7 +7,7 @@ use redrive_core::time::Millis;
 use serde_json::{Value, json};
 
 fn schema(name: &str) -> Value {
-    let document = serde_json::to_value(super::openapi()).expect("it is served as JSON");
+    let document = serde_json::to_value(super::super::openapi()).expect("it is served as JSON");
     document["components"]["schemas"][name].clone()
 }
 
@@ -90,6 +90,22 @@ fn a_breaker_is_taken_within_its_ranges_and_refused_beyond_them() {
 fn choices_are_those_of_the_domain() {
     assert_eq!(schema("State")["enum"], json!(State::ALL.map(State::name)));
     assert_eq!(schema("DeadReason")["enum"], json!(DeadReason::ALL.map(DeadReason::name)));
+}
+
+#[test]
+fn what_may_be_left_out_is_not_described_as_null() {
+    let document = serde_json::to_value(super::super::openapi()).expect("it is served as JSON");
+    let paths = document["paths"].as_object().expect("there are paths");
+    for operation in paths.values().flat_map(|path| path.as_object().expect("a path has operations").values())
+    {
+        let body = &operation["requestBody"]["content"];
+        let schemas = body.as_object().into_iter().flatten().map(|(_, content)| &content["schema"]);
+        let headers = operation["parameters"].as_array().into_iter().flatten();
+        let headers = headers.filter(|one| one["in"] == "header").map(|one| &one["schema"]);
+        for schema in schemas.chain(headers) {
+            assert!(!schema.to_string().contains("null"), "{}: {schema}", operation["operationId"]);
+        }
+    }
 }
 
 fn without_description(mut schema: Value) -> Value {
