@@ -1,7 +1,9 @@
 //! The program `redrive`. The only place where a store, a clock, a broker and a server are put together.
 
+mod bench;
 mod clock;
 mod config;
+mod files;
 mod logs;
 mod serve;
 
@@ -25,6 +27,11 @@ struct Arguments {
 enum Command {
     /// Runs the server.
     Serve(serve::ServeArguments),
+    /// Measures the server, or puts load on one.
+    Bench(bench::BenchArguments),
+    /// Serves the handler beside which `bench` measures.
+    #[command(hide = true)]
+    BenchParseOnly,
     /// Prints the description of the HTTP API.
     #[command(hide = true)]
     Openapi,
@@ -32,12 +39,15 @@ enum Command {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    let done = |()| ExitCode::SUCCESS;
     let outcome = match arguments.command {
-        Command::Serve(arguments) => serve::run(arguments),
-        Command::Openapi => openapi(),
+        Command::Serve(arguments) => serve::run(arguments).map(done),
+        Command::Bench(arguments) => bench::run(&arguments),
+        Command::BenchParseOnly => bench::parse_only().map(done),
+        Command::Openapi => openapi().map(done),
     };
     match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("redrive: {error:#}");
             ExitCode::FAILURE

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use axum::serve::ListenerExt as _;
 use clap::Args;
 use redrive_broker::{Background, Broker, Clock};
 use redrive_core::receipt::ReceiptKey;
@@ -17,6 +18,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::clock::{TimeSource, WallClock};
 use crate::config::{Config, Layer, StoreKind};
+use crate::files;
 use crate::logs::{self, LogFormat};
 
 /// How long requests that are under way may take when the server ends.
@@ -91,6 +93,7 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     let time = arguments.time();
     let config = arguments.load()?;
     logs::start(config.log_format, &config.log_level)?;
+    files::allow_many();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting")?;
     let served = runtime.block_on(serve(config, time));
     // Connections that nobody reads from any more must not keep the process.
@@ -112,6 +115,12 @@ async fn serve(config: Config, time: TimeSource) -> anyhow::Result<()> {
     let app = time.control(http::router(http::Api::new(broker.clone())));
     let app = grpc::add_to(app, broker.clone()).await;
     let ending = broker.clone();
+    // An answer is written once and whole: to hold it back for more to come would only make it late.
+    let listener = listener.tap_io(|stream| {
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "a connection that waits before it sends");
+        }
+    });
     let serving = tokio::spawn(async move {
         axum::serve(listener, app).with_graceful_shutdown(async move { ending.stopped().await }).await
     });
