@@ -1,6 +1,7 @@
 //! `redrive serve`: the server, from its start to its end.
 
 use std::io::Write;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use redrive_core::receipt::ReceiptKey;
 use redrive_server::{grpc, http};
 use redrive_store::Store;
 use redrive_store_memory::MemoryStore;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::clock::{TimeSource, WallClock};
@@ -21,6 +22,8 @@ use crate::config::{Config, Layer, StoreKind};
 use crate::files;
 use crate::logs::{self, LogFormat};
 
+/// Connections that wait to be accepted. The system may allow fewer.
+const CONNECTING_MAX: u32 = 4_096;
 /// How long requests that are under way may take when the server ends.
 const DRAIN: Duration = Duration::from_secs(8);
 
@@ -106,8 +109,7 @@ async fn serve(config: Config, time: TimeSource) -> anyhow::Result<()> {
     let name = store.capabilities().name;
     let (broker, background) =
         Broker::start(store, clock, config.broker.clone()).await.context("starting")?;
-    let listener =
-        TcpListener::bind(config.listen).await.with_context(|| format!("listening on {}", config.listen))?;
+    let listener = listen(config.listen).with_context(|| format!("listening on {}", config.listen))?;
     let address = listener.local_addr().context("listening")?;
     tracing::info!(%address, store = name, "redrive is ready");
     // Nobody may be reading; that is no reason to end.
@@ -122,10 +124,22 @@ async fn serve(config: Config, time: TimeSource) -> anyhow::Result<()> {
         }
     });
     let serving = tokio::spawn(async move {
+        // Made once: by itself, a router makes itself anew for every connection, 170 KB of it.
+        let app = app.into_make_service();
         axum::serve(listener, app).with_graceful_shutdown(async move { ending.stopped().await }).await
     });
     told_to_end().await?;
     end(background, serving).await
+}
+
+/// Listens. Thousands of consumers that come at the same time, as they do after a restart, must not be turned away for
+/// the second that their machines wait before they try again.
+fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // A server that was just ended leaves connections behind that keep the port for a while.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(CONNECTING_MAX)
 }
 
 /// Stops handing out, lets what is under way finish, and ends.

@@ -128,7 +128,7 @@ pub(crate) async fn parse_only() -> anyhow::Result<()> {
     writeln!(stdout, "redrive is ready on http://{address}").and_then(|()| stdout.flush())?;
     let app = Router::new().route("/v1/queues/{queue}/messages", post(parse));
     let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
-    Ok(axum::serve(listener, app).await?)
+    Ok(axum::serve(listener, app.into_make_service()).await?)
 }
 
 async fn parse(body: Bytes) -> Response {
