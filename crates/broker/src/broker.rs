@@ -19,6 +19,7 @@ use crate::lease::Polls;
 use crate::metrics::Metrics;
 use crate::operations::Operations;
 use crate::queues::Queues;
+use crate::trace::Traces;
 
 /// What all handles of a broker share.
 #[derive(Debug)]
@@ -33,6 +34,7 @@ pub struct Shared {
     pub(crate) chance: Chance,
     pub(crate) polls: Polls,
     pub(crate) operations: Operations,
+    pub(crate) traces: Option<Traces>,
     /// A lease or a message may be due earlier than the sweeper thinks.
     pub(crate) sweep_sooner: Notify,
     stopping: watch::Sender<bool>,
@@ -93,6 +95,7 @@ impl Broker {
             chance: Chance::new()?,
             polls: Polls::default(),
             operations: Operations::default(),
+            traces: config.traces.as_ref().map(Traces::new),
             sweep_sooner: Notify::new(),
             stopping: watch::Sender::new(false),
             store,

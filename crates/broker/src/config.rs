@@ -6,6 +6,8 @@ use redrive_core::queue::QueueSettings;
 use redrive_core::time::Millis;
 use redrive_store::Limit;
 
+use crate::trace::TraceConfig;
+
 /// What an operator may set of the broker.
 #[derive(Debug, Clone)]
 pub struct BrokerConfig {
@@ -29,6 +31,8 @@ pub struct BrokerConfig {
     pub history_samples: usize,
     /// How many queues, and how many message types, have metrics of their own; the rest is counted as `other`.
     pub metric_labels_max: usize,
+    /// How attempts are traced, if they are.
+    pub traces: Option<TraceConfig>,
 }
 
 impl Default for BrokerConfig {
@@ -44,6 +48,7 @@ impl Default for BrokerConfig {
             history_interval: Millis::from_secs(10),
             history_samples: 360,
             metric_labels_max: 1_000,
+            traces: None,
         }
     }
 }

@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use crate::broker::Broker;
 use crate::error::BrokerError;
 use crate::events::{Happening, Trigger};
+use crate::trace::TraceParent;
 use crate::waiters::Ready;
 
 /// A message that a producer hands over.
@@ -25,6 +26,8 @@ pub struct NewMessage {
     pub draft: Draft,
     /// A key under which the producer may repeat the call: the same message is taken once, another is refused.
     pub idempotency_key: Option<DedupKey>,
+    /// The trace that the producer's request is a part of. What the message's own headers say goes before it.
+    pub request: Option<TraceParent>,
 }
 
 impl Broker {
@@ -34,22 +37,29 @@ impl Broker {
         messages: Vec<NewMessage>,
         all_or_nothing: bool,
     ) -> Result<Vec<Result<EnqueueOutcome, BrokerError>>, BrokerError> {
-        let items = self.items(messages)?;
+        let start = self.now();
+        let requests: Vec<Option<TraceParent>> = messages.iter().map(|message| message.request).collect();
+        let items = self.items(messages, start)?;
         let prints: Vec<Option<MessageId>> =
             items.iter().map(|(item, keyed)| keyed.then_some(item.draft.spec.id)).collect();
-        let items: Vec<EnqueueItem> = items.into_iter().map(|(item, _)| item).collect();
+        let mut items: Vec<EnqueueItem> = items.into_iter().map(|(item, _)| item).collect();
+        let sends = self.begin_sends(&mut items, &requests);
         let batch = if all_or_nothing { Batch::all_or_nothing(items)? } else { Batch::each(items)? };
         let outcomes = self.enqueue_batch(batch).await?;
+        self.end_sends(&sends, &outcomes, start);
         Ok(outcomes.into_iter().zip(prints).map(|(outcome, print)| same_message(outcome, print)).collect())
     }
 
     /// The messages with ids, and whether the id tells what is in the message.
-    fn items(&self, messages: Vec<NewMessage>) -> Result<Vec<(EnqueueItem, bool)>, BrokerError> {
-        let now = self.now();
+    fn items(
+        &self,
+        messages: Vec<NewMessage>,
+        now: Timestamp,
+    ) -> Result<Vec<(EnqueueItem, bool)>, BrokerError> {
         let mut ids = self.chance.ids(now, messages.len())?.into_iter();
         let mut items = Vec::with_capacity(messages.len());
         for message in messages {
-            let NewMessage { queue, id, mut draft, idempotency_key } = message;
+            let NewMessage { queue, id, mut draft, idempotency_key, request: _ } = message;
             let fresh = ids.next().unwrap_or(MessageId::MIN);
             draft.spec.id = id.unwrap_or(fresh);
             let keyed = idempotency_key.is_some();
@@ -190,7 +200,9 @@ fn print(queue: &QueueName, key: &DedupKey, draft: &Draft) -> u128 {
     part(spec.source.as_str().as_bytes());
     part(spec.fairness_key.as_str().as_bytes());
     part(spec.content_type.as_str().as_bytes());
-    for (name, value) in spec.headers.iter() {
+    // Each try of a producer has a span of its own; the message is the same.
+    let traced = |name: &str| name == TraceParent::HEADER || name == TraceParent::STATE_HEADER;
+    for (name, value) in spec.headers.iter().filter(|(name, _)| !traced(name)) {
         part(name.as_bytes());
         part(value.as_bytes());
     }

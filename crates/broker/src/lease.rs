@@ -125,7 +125,8 @@ impl Broker {
         if before >= max { Err(BrokerError::TooManyPolls { max }) } else { Ok(counted) }
     }
 
-    fn deliveries(&self, messages: Vec<Message>) -> Vec<Delivery> {
+    fn deliveries(&self, mut messages: Vec<Message>) -> Vec<Delivery> {
+        self.begin_attempts(&mut messages);
         let sealed = messages.into_iter().filter_map(|message| {
             let receipt = self.receipts.seal(&Claim::on(&message)?);
             Some(Delivery { message, receipt })

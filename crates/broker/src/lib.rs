@@ -3,7 +3,7 @@
 //! [`Broker`] is the handle that every API calls, one method per verb in the file of its name. `waiters` and [`LeaseCall`]
 //! are the long poll: nobody looks twice unless something was said to be ready. `sweep` ends what is overdue when its
 //! time comes. `breaker` tells an outage from a poison message, `operations` does what takes more than one call. `events`,
-//! `metrics`, `history` and `log` tell what happened, `why` what does not.
+//! `metrics`, `history`, `log` and `trace` tell what happened, `why` what does not.
 //!
 //! The store decides and remembers; what is kept here (who waits, windows, samples) is gone with the process, and
 //! nothing is lost by that.
@@ -26,6 +26,7 @@ mod queue;
 mod queues;
 mod settle;
 mod sweep;
+mod trace;
 mod waiters;
 mod why;
 
@@ -43,4 +44,5 @@ pub use lease::{Delivery, LeaseCall};
 pub use metrics::RetryShare;
 pub use operations::{NewOperation, Operation, OperationId, OperationState, Progress, Work};
 pub use settle::{Bury, Extend, Nack, Release, Settlement, Target};
+pub use trace::{Attempted, Failure, HowEnded, Sent, Span, TraceConfig, TraceParent, TraceRatio, Tracing};
 pub use why::{Obstacle, Why};

@@ -28,6 +28,9 @@ impl Broker {
         let queue = selection.queue.clone();
         let dry_run = selection.dry_run;
         let bulk = self.store.discard(self.at(), selection, force).await?;
+        if force && !dry_run {
+            self.forget_attempts(&queue, &bulk.applied);
+        }
         self.tell_bulk(Happening::Queue(Act::Discarded), &queue, &bulk, dry_run);
         Ok(bulk)
     }

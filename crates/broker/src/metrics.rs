@@ -113,6 +113,7 @@ pub(crate) struct Metrics {
     waiting_polls: Gauge,
     run_seconds: Family<OfQueue, Histogram>,
     attempts_to_success: Histogram,
+    attempts_untraced: Counter,
 }
 
 fn seconds() -> Histogram {
@@ -144,6 +145,7 @@ impl Metrics {
             waiting_polls: Gauge::default(),
             run_seconds: Family::new_with_constructor(seconds),
             attempts_to_success: Histogram::new([1.0, 2.0, 3.0, 4.0, 5.0, 8.0, 13.0, 21.0]),
+            attempts_untraced: Counter::default(),
         };
         metrics.register();
         metrics
@@ -197,6 +199,11 @@ impl Metrics {
             "attempts_to_success",
             "Attempts that a message took to succeed",
             self.attempts_to_success.clone(),
+        );
+        registry.register(
+            "attempts_untraced",
+            "Attempts that were not traced because too many were at the same time",
+            self.attempts_untraced.clone(),
         );
     }
 
@@ -256,6 +263,10 @@ impl Metrics {
     pub(crate) fn breaker_changed(&self, queue: &QueueName, to: &'static str) {
         let labels = OfChange { queue: self.queues.bounded(queue.as_str()), to };
         self.breaker_changes.get_or_create(&labels).inc();
+    }
+
+    pub(crate) fn untraced(&self, attempts: u64) {
+        self.attempts_untraced.inc_by(attempts);
     }
 
     pub(crate) fn polls(&self, more: i64) {

@@ -52,6 +52,7 @@ impl Broker {
         let name = request.name.clone();
         self.store.delete_queue(self.at(), request).await?;
         self.forget_queue(&name);
+        self.forget_attempts_of(&name);
         self.tell_queue(Act::Deleted, &name);
         Ok(())
     }

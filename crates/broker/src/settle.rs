@@ -20,6 +20,7 @@ use redrive_store::{
 use crate::broker::Broker;
 use crate::error::BrokerError;
 use crate::events::{Happening, Trigger};
+use crate::trace::{Ended, Failure, HowEnded, Which};
 
 /// What became of one settlement.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -157,6 +158,9 @@ impl Broker {
             *counts.entry(queue).or_default() += 1;
             self.metrics.acked(queue, &acked.kind, acked.attempts, now.since(acked.leased_at));
             self.record(queue, now, acked.leased_at, acked.message, Outcome::Success);
+            let which = Which::Number(acked.attempts, acked.leased_at);
+            let ended = Ended { at: now, how: HowEnded::Acked, failure: None };
+            self.end_attempt(queue, acked.message, which, ended);
         }
         for (queue, count) in counts {
             self.events.tell(Happening::Ack, queue, count, Trigger::Consumer, now);
@@ -211,6 +215,7 @@ impl Broker {
             let Settled::Applied(deadline) = settled else { continue };
             self.metrics.extended(queue, 1);
             self.events.tell(Happening::Lease, queue, 1, Trigger::Consumer, now);
+            self.extend_attempt(queue, *message, *deadline);
             if let Some(live) = self.queues.known(queue)
                 && let Some(breaker) = live.rules().breaker.as_mut()
             {
@@ -243,17 +248,18 @@ impl Broker {
         &self,
         batch: Batch<ReleaseItem>,
     ) -> Result<Vec<Settled<Released>>, BrokerError> {
-        let targets: Vec<(QueueName, MessageId, bool)> = batch
-            .items()
-            .iter()
-            .map(|item| (item.target.queue().clone(), item.target.message(), item.delay.is_some()))
-            .collect();
+        let targets: Vec<(LeaseTarget, bool)> =
+            batch.items().iter().map(|item| (item.target.clone(), item.delay.is_some())).collect();
         let settled = self.store.release(self.at(), batch).await?;
         let now = self.now();
-        for ((queue, message, delayed), settled) in targets.iter().zip(&settled) {
+        for ((target, delayed), settled) in targets.iter().zip(&settled) {
             let Settled::Applied(released) = settled else { continue };
+            let (queue, message) = (target.queue(), target.message());
             self.metrics.released(queue, 1);
-            self.record(queue, now, now, *message, Outcome::NoOutcome);
+            self.record(queue, now, now, message, Outcome::NoOutcome);
+            let which = target.lease().map_or(Which::Current, Which::Lease);
+            let ended = Ended { at: now, how: HowEnded::Released, failure: None };
+            self.end_attempt(queue, message, which, ended);
             self.events.tell(Happening::Requeue, queue, 1, Trigger::Consumer, now);
             self.tell_lapsed(released.lapsed.clone().into_iter().collect());
             if let Some(live) = self.queues.known(queue) {
@@ -290,12 +296,24 @@ impl Broker {
         if let Some(leased_at) = judged.leased_at {
             let outcome = if cause == "bury" { Outcome::NoOutcome } else { Outcome::Failure };
             self.record(&judged.queue, judged.at, leased_at, judged.message, outcome);
+            self.end_failed(judged, leased_at, cause, died);
         }
         if let Verdict::RetryAt(due, _) = judged.verdict {
             crate::log::retry(judged, due);
         }
         self.wake_for(judged);
         died
+    }
+
+    fn end_failed(&self, judged: &Judged, leased_at: Timestamp, cause: &'static str, died: bool) {
+        let how = match (died, cause) {
+            (true, _) => HowEnded::Dead,
+            (false, "expire") => HowEnded::Expired,
+            (false, _) => HowEnded::Retried,
+        };
+        let failure = Some(Failure { cause, error: judged.error.as_str() });
+        let which = Which::Number(judged.attempts, leased_at);
+        self.end_attempt(&judged.queue, judged.message, which, Ended { at: judged.at, how, failure });
     }
 
     /// Wakes who waits for a message that was judged: in its queue, or where it was moved.

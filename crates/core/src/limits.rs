@@ -51,6 +51,8 @@ pub const REGISTRY_KEY_BYTES_MAX: usize = 256;
 pub const REGISTRY_VALUE_BYTES_MAX: usize = 256 * 1024;
 /// Most messages whose outcome one breaker remembers; the oldest outcome makes room.
 pub const BREAKER_WINDOW_MESSAGES_MAX: usize = 4_096;
+/// Most attempts that a broker traces at a time; more go untraced.
+pub const TRACED_ATTEMPTS_MAX: usize = 100_000;
 
 /// Largest weight of a fairness key.
 pub const WEIGHT_MAX: u32 = 1_000;

@@ -8,4 +8,5 @@ mod look;
 mod operations;
 mod polls;
 mod settle;
+mod trace;
 mod world;

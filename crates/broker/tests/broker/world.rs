@@ -34,13 +34,20 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn with(config: QueueConfig) -> Self {
-        let store = Arc::new(MemoryStore::new(Options::new(ReceiptKey::new([7; 32]))));
-        Self::over(store, config).await
+        Self::over(Self::store(), config).await
+    }
+
+    pub(crate) fn store() -> Arc<MemoryStore> {
+        Arc::new(MemoryStore::new(Options::new(ReceiptKey::new([7; 32]))))
     }
 
     pub(crate) async fn over(store: Arc<MemoryStore>, config: QueueConfig) -> Self {
+        Self::set(store, config, BrokerConfig::default()).await
+    }
+
+    pub(crate) async fn set(store: Arc<MemoryStore>, config: QueueConfig, settings: BrokerConfig) -> Self {
         let clock = Arc::new(ManualClock::new(Timestamp::from_millis(1_000_000)));
-        let settings = BrokerConfig { poll_wait_max: PATIENCE, ..BrokerConfig::default() };
+        let settings = BrokerConfig { poll_wait_max: PATIENCE, ..settings };
         let (broker, background) =
             Broker::start(Arc::<MemoryStore>::clone(&store), Arc::<ManualClock>::clone(&clock), settings)
                 .await
@@ -69,7 +76,7 @@ impl World {
             max_attempts: None,
         };
         let draft = Draft { spec, priority: Priority::default(), visible: When::Now, expires: None };
-        NewMessage { queue: self.queue.clone(), id: None, draft, idempotency_key: None }
+        NewMessage { queue: self.queue.clone(), id: None, draft, idempotency_key: None, request: None }
     }
 
     pub(crate) async fn put_one(&self, change: impl FnOnce(&mut NewMessage)) -> MessageId {

@@ -98,6 +98,17 @@ impl Headers {
         Ok(Self(headers))
     }
 
+    /// Puts a header in, in the place of one of the same name. Where it is not allowed, or has no room, nothing changes.
+    pub fn set(&mut self, name: &str, value: String) -> Result<(), Invalid> {
+        check_name(name)?;
+        check_value(&value)?;
+        let before = self.get(name).map_or(0, |old| name.len() + old.len());
+        let size = self.size() - before + name.len() + value.len();
+        Invalid::check_length("headers", size, HEADERS_BYTES_MAX, "bytes")?;
+        self.0.insert(name.to_owned(), value);
+        Ok(())
+    }
+
     /// The value of one header.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
@@ -142,6 +153,20 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_header_is_put_in_where_it_is_allowed_and_has_room() {
+        let room = HEADERS_BYTES_MAX - "full".len();
+        let mut headers = Headers::new([pair("full", &"x".repeat(room - 4))]).unwrap();
+        headers.set("ab", "cd".to_owned()).unwrap();
+        headers.set("ab", "ef".to_owned()).unwrap();
+        let full = headers.clone();
+        assert_eq!((headers.get("ab"), headers.size()), (Some("ef"), HEADERS_BYTES_MAX));
+        for (name, value) in [("ab", "efg"), ("c", ""), ("a b", ""), ("", ""), ("ab", "\n")] {
+            assert!(headers.set(name, value.to_owned()).is_err(), "{name}");
+        }
+        assert_eq!(headers, full);
+    }
 
     fn pair(name: &str, value: &str) -> (String, String) {
         (name.to_owned(), value.to_owned())

@@ -58,7 +58,7 @@ pub(crate) fn new_message(
         expires: when("ttl_ms", message.ttl_ms, message.expires_at)?,
     };
     let id = message.id.map(|id| id.parse()).transpose()?;
-    Ok(redrive_broker::NewMessage { queue, id, draft, idempotency_key: None })
+    Ok(redrive_broker::NewMessage { queue, id, draft, idempotency_key: None, request: None })
 }
 
 fn body(message: &wire::NewMessage) -> Result<(Bytes, ContentType), Invalid> {

@@ -63,7 +63,7 @@ pub(crate) fn new_message(
         "" => None,
         id => Some(id.parse()?),
     };
-    Ok(redrive_broker::NewMessage { queue, id, draft, idempotency_key: None })
+    Ok(redrive_broker::NewMessage { queue, id, draft, idempotency_key: None, request: None })
 }
 
 fn when(field: &'static str, after: Option<u64>, at: Option<u64>) -> Result<Option<When>, Invalid> {
