@@ -6,6 +6,8 @@ pub(crate) mod message;
 pub(crate) mod operation;
 pub(crate) mod queue;
 
+use axum::http::HeaderMap;
+use redrive_broker::TraceParent;
 use redrive_core::invalid::Invalid;
 use redrive_core::limits::{DELAY_MAX, LEASE_MAX};
 use redrive_core::policy::Asked;
@@ -22,6 +24,13 @@ pub(crate) const fn timestamp(time: Time) -> Timestamp {
 
 pub(crate) fn millis(ms: Option<u64>) -> Option<Millis> {
     ms.map(Millis::new)
+}
+
+/// The trace that a request is a part of. Two headers that may say different things say nothing.
+pub(crate) fn trace_parent(headers: &HeaderMap) -> Option<TraceParent> {
+    let mut values = headers.get_all(TraceParent::HEADER).iter();
+    let value = values.next().filter(|_| values.next().is_none())?;
+    TraceParent::parse(value.to_str().ok()?)
 }
 
 /// A delay that a consumer asks for. The store limits it, too, but it sees only the items whose receipts are right.

@@ -8,7 +8,7 @@ use std::pin::Pin;
 
 use axum::Router;
 use futures::{Stream, StreamExt, stream};
-use redrive_broker::{Broker, Told};
+use redrive_broker::{Broker, NewMessage, Told};
 use redrive_core::invalid::Invalid;
 use redrive_core::limits::BODY_BYTES_DEFAULT_MAX;
 use redrive_core::message::State;
@@ -19,6 +19,8 @@ use redrive_wire::v1;
 use redrive_wire::v1::redrive_server::{Redrive, RedriveServer};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
+
+use crate::convert::trace_parent;
 
 /// The largest message of a client: a batch, and what is around it.
 const MESSAGE_BYTES_MAX: usize = redrive_core::limits::BATCH_BYTES_MAX + 1024 * 1024;
@@ -125,9 +127,13 @@ impl Redrive for Service {
         &self,
         request: Request<v1::EnqueueRequest>,
     ) -> Result<Response<v1::EnqueueResponse>, Status> {
+        let trace = trace_parent(request.metadata().as_ref());
         let request = request.into_inner();
         let queue = QueueName::new(request.queue).map_err(wrong)?;
-        let read = |message| convert::new_message(queue.clone(), message, BODY_BYTES_DEFAULT_MAX);
+        let read = |message| {
+            let message = convert::new_message(queue.clone(), message, BODY_BYTES_DEFAULT_MAX)?;
+            Ok(NewMessage { request: trace, ..message })
+        };
         let messages = items(request.messages, read)?;
         let outcomes = self.broker.enqueue(messages, request.all_or_nothing).await.map_err(status::error)?;
         let results = outcomes.into_iter().map(enqueued).collect();

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use redrive_broker::{BrokerError, NewOperation, Work};
+use redrive_broker::{BrokerError, NewMessage, NewOperation, Work};
 use redrive_core::message::DedupKey;
 use redrive_core::queue::QueueName;
 use redrive_store::{EnqueueOutcome, Filter, ListRequest, Selection};
@@ -192,6 +192,7 @@ pub(crate) async fn enqueue(
     }
     let mut message = convert::message::new_message(queue, message, api.body_bytes_max)?;
     message.idempotency_key = key;
+    message.request = convert::trace_parent(&headers);
     let mut outcomes = api.broker.enqueue(vec![message], false).await?;
     let enqueued = outcomes.pop().map(outcome).transpose()?;
     let status = match &enqueued {
@@ -208,14 +209,17 @@ pub(crate) async fn enqueue(
 pub(crate) async fn enqueue_batch(
     State(api): State<Api>,
     InQueue(queue): InQueue,
+    headers: HeaderMap,
     Json(request): Json<wire::EnqueueBatchRequest>,
 ) -> Result<axum::Json<wire::EnqueueResults>, Refusal> {
+    let trace = convert::trace_parent(&headers);
     let mut messages = Vec::with_capacity(request.messages.len());
     for (at, message) in request.messages.into_iter().enumerate() {
         let message = convert::message::new_message(queue.clone(), message, api.body_bytes_max);
-        messages.push(message.map_err(|invalid| {
+        let message = message.map_err(|invalid| {
             Refusal::field(format!("/messages/{at}/{}", invalid.field), invalid.problem.to_string())
-        })?);
+        })?;
+        messages.push(NewMessage { request: trace, ..message });
     }
     let outcomes = api.broker.enqueue(messages, request.all_or_nothing).await?;
     let results = outcomes.into_iter().map(|one| match outcome(one) {

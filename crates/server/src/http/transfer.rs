@@ -2,10 +2,10 @@
 
 use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures::{StreamExt, stream};
-use redrive_broker::{Broker, NewMessage};
+use redrive_broker::{Broker, NewMessage, TraceParent};
 use redrive_core::queue::QueueName;
 use redrive_store::{EnqueueOutcome, Limit, ListRequest};
 use redrive_wire as wire;
@@ -73,6 +73,7 @@ async fn lines(broker: &Broker, request: ListRequest) -> Result<(Bytes, Option<L
 struct Importer {
     api: Api,
     queue: QueueName,
+    request: Option<TraceParent>,
     line: u64,
     pending: Vec<(u64, NewMessage)>,
     pending_bytes: usize,
@@ -99,7 +100,7 @@ impl Importer {
         match read {
             Ok(message) => {
                 self.pending_bytes += line.len();
-                self.pending.push((self.line, message));
+                self.pending.push((self.line, NewMessage { request: self.request, ..message }));
             }
             Err(refusal) => self.refuse(self.line, refusal.detail()),
         }
@@ -139,11 +140,13 @@ impl Importer {
 pub(crate) async fn import(
     State(api): State<Api>,
     InQueue(queue): InQueue,
+    headers: HeaderMap,
     body: Body,
 ) -> Result<axum::Json<wire::Imported>, Refusal> {
     let mut importer = Importer {
         api,
         queue,
+        request: convert::trace_parent(&headers),
         line: 0,
         pending: Vec::new(),
         pending_bytes: 0,
