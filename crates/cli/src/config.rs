@@ -8,7 +8,7 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
-use redrive_broker::BrokerConfig;
+use redrive_broker::{BrokerConfig, TraceRatio};
 use redrive_core::queue::QueueSettings;
 use redrive_core::time::Millis;
 use redrive_store::Limit;
@@ -47,6 +47,8 @@ pub(crate) struct Layer {
     pub(crate) overdue_check_interval_ms: Option<u64>,
     pub(crate) restart_grace_ms: Option<u64>,
     pub(crate) polls_max: Option<u32>,
+    pub(crate) otlp_endpoint: Option<String>,
+    pub(crate) trace_ratio: Option<f64>,
 }
 
 impl Layer {
@@ -66,6 +68,8 @@ impl Layer {
             overdue_check_interval_ms: self.overdue_check_interval_ms.or(below.overdue_check_interval_ms),
             restart_grace_ms: self.restart_grace_ms.or(below.restart_grace_ms),
             polls_max: self.polls_max.or(below.polls_max),
+            otlp_endpoint: self.otlp_endpoint.or(below.otlp_endpoint),
+            trace_ratio: self.trace_ratio.or(below.trace_ratio),
         }
     }
 
@@ -104,6 +108,9 @@ impl Layer {
             overdue_check_interval_ms: long("OVERDUE_CHECK_INTERVAL_MS", Some("OVERDUE_CHECK_INTERVAL_MS"))?,
             restart_grace_ms: long("RESTART_GRACE_MS", None)?,
             polls_max: integer("POLLS_MAX", None)?,
+            otlp_endpoint: named("OTLP_ENDPOINT", Some("OTEL_EXPORTER_OTLP_ENDPOINT"))
+                .map(|(_, value)| value),
+            trace_ratio: named("TRACE_RATIO", None).map(|found| fraction(&found)).transpose()?,
         })
     }
 }
@@ -112,6 +119,10 @@ type Found = (String, String);
 
 fn number<T: std::str::FromStr>((name, value): &Found) -> anyhow::Result<T> {
     value.parse().map_err(|_| anyhow!("{name}: `{value}` is no whole number, or too large"))
+}
+
+fn fraction((name, value): &Found) -> anyhow::Result<f64> {
+    value.parse().map_err(|_| anyhow!("{name}: `{value}` is no number"))
 }
 
 fn yes_or_no((name, value): &Found) -> anyhow::Result<bool> {
@@ -137,6 +148,30 @@ pub(crate) struct Config {
     pub(crate) log_level: String,
     pub(crate) restart_grace: Millis,
     pub(crate) broker: BrokerConfig,
+    pub(crate) traces: Option<TraceTarget>,
+}
+
+/// Where traces go, and how many.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TraceTarget {
+    pub(crate) endpoint: String,
+    pub(crate) ratio: TraceRatio,
+}
+
+impl TraceTarget {
+    /// An endpoint that is empty is none, as OpenTelemetry has it.
+    fn of(endpoint: Option<String>, ratio: Option<f64>) -> anyhow::Result<Option<Self>> {
+        let ratio = ratio.map_or(Some(TraceRatio::ALL), TraceRatio::new);
+        let ratio = ratio.ok_or_else(|| anyhow!("trace_ratio: must lie between 0 and 1"))?;
+        let Some(endpoint) = endpoint.filter(|endpoint| !endpoint.is_empty()) else { return Ok(None) };
+        if !endpoint.starts_with("http://") {
+            bail!(
+                "otlp_endpoint: `{endpoint}` must be where a collector takes OTLP over gRPC without TLS, such as \
+                 http://127.0.0.1:4317"
+            );
+        }
+        Ok(Some(Self { endpoint, ratio }))
+    }
 }
 
 impl Config {
@@ -194,6 +229,7 @@ impl Config {
             log_level: layer.log_level.unwrap_or_else(|| "info".to_owned()),
             restart_grace: layer.restart_grace_ms.map_or(Millis::from_secs(5), Millis::new),
             broker,
+            traces: TraceTarget::of(layer.otlp_endpoint, layer.trace_ratio)?,
         })
     }
 }
@@ -267,11 +303,28 @@ mod tests {
             ("REQUEUE_BATCH_SIZE", "5000", "requeue_batch_size"),
             ("OVERDUE_CHECK_INTERVAL_MS", "1", "overdue_check_interval_ms"),
             ("ACK_TIMEOUT_SECONDS", "99999999", "lease_timeout"),
+            ("REDRIVE_OTLP_ENDPOINT", "here:4317", "otlp_endpoint: `here:4317`"),
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", "https://here", "otlp_endpoint: `https://here`"),
+            ("REDRIVE_TRACE_RATIO", "half", "REDRIVE_TRACE_RATIO: `half`"),
+            ("REDRIVE_TRACE_RATIO", "1.5", "trace_ratio"),
+            ("REDRIVE_TRACE_RATIO", "NaN", "trace_ratio"),
         ] {
             let message = wrong(&[(name, value)]);
             assert!(message.contains(said), "{name}={value}: {message}");
         }
         assert!(toml::from_str::<Layer>("lisen = 1").unwrap_err().to_string().contains("lisen"));
+    }
+
+    #[test]
+    fn traces_go_nowhere_unless_somebody_says_where() {
+        let of = |pairs: &[(&str, &str)]| Config::of(environment(pairs).unwrap()).unwrap().traces;
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "")]), None);
+        let common = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a:1");
+        assert_eq!(of(&[common]).unwrap().endpoint, "http://a:1");
+        let own = of(&[common, ("REDRIVE_OTLP_ENDPOINT", "http://b:2"), ("REDRIVE_TRACE_RATIO", "0.25")]);
+        let ratio = TraceRatio::new(0.25).unwrap();
+        assert_eq!(own, Some(TraceTarget { endpoint: "http://b:2".to_owned(), ratio }));
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod config;
 mod files;
 mod logs;
 mod serve;
+mod traces;
 
 use std::process::ExitCode;
 

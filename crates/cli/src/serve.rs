@@ -9,23 +9,29 @@ use std::time::Duration;
 use anyhow::Context;
 use axum::serve::ListenerExt as _;
 use clap::Args;
-use redrive_broker::{Background, Broker, Clock};
+use redrive_broker::{Background, Broker, BrokerConfig, Clock, TraceConfig};
 use redrive_core::receipt::ReceiptKey;
 use redrive_server::{grpc, http};
 use redrive_store::Store;
 use redrive_store_memory::MemoryStore;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::Instant;
 
 use crate::clock::{TimeSource, WallClock};
 use crate::config::{Config, Layer, StoreKind};
 use crate::files;
 use crate::logs::{self, LogFormat};
+use crate::traces::Exporter;
 
 /// Connections that wait to be accepted. The system may allow fewer.
 const CONNECTING_MAX: u32 = 4_096;
 /// How long requests that are under way may take when the server ends.
 const DRAIN: Duration = Duration::from_secs(8);
+/// How long the last traces may take then.
+const FLUSH: Duration = Duration::from_secs(3);
+/// How long both may take together.
+const END: Duration = Duration::from_secs(9);
 
 /// Runs the server.
 #[derive(Debug, Args)]
@@ -51,6 +57,13 @@ pub(crate) struct ServeArguments {
     /// Which log lines are written, such as `info` or `warn,redrive=debug`.
     #[arg(long, value_name = "FILTER")]
     log_level: Option<String>,
+    /// Where traces go: a collector that takes OTLP over gRPC, such as `http://127.0.0.1:4317`.
+    /// Nowhere where nothing is said.
+    #[arg(long, value_name = "URL")]
+    otlp_endpoint: Option<String>,
+    /// How many of the traces that begin here are recorded, from 0 to 1; all where nothing is said.
+    #[arg(long, value_name = "RATIO")]
+    trace_ratio: Option<f64>,
     /// Takes the time from `POST /test/clock` instead of the machine.
     #[cfg(feature = "test-clock")]
     #[arg(long)]
@@ -85,6 +98,8 @@ impl ServeArguments {
             auto_create: self.auto_create,
             log_format: self.log_format,
             log_level: self.log_level,
+            otlp_endpoint: self.otlp_endpoint,
+            trace_ratio: self.trace_ratio,
             ..Layer::default()
         };
         Config::load(layer, self.config.as_deref())
@@ -105,10 +120,11 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
 }
 
 async fn serve(config: Config, time: TimeSource) -> anyhow::Result<()> {
+    let traces = config.traces.as_ref().map(|traces| Exporter::start(&traces.endpoint)).transpose()?;
     let (store, clock) = open(&config, &time)?;
     let name = store.capabilities().name;
-    let (broker, background) =
-        Broker::start(store, clock, config.broker.clone()).await.context("starting")?;
+    let settings = BrokerConfig { traces: traced(&config, traces.as_ref()), ..config.broker.clone() };
+    let (broker, background) = Broker::start(store, clock, settings).await.context("starting")?;
     let listener = listen(config.listen).with_context(|| format!("listening on {}", config.listen))?;
     let address = listener.local_addr().context("listening")?;
     tracing::info!(%address, store = name, "redrive is ready");
@@ -129,7 +145,12 @@ async fn serve(config: Config, time: TimeSource) -> anyhow::Result<()> {
         axum::serve(listener, app).with_graceful_shutdown(async move { ending.stopped().await }).await
     });
     told_to_end().await?;
-    end(background, serving).await
+    end(background, serving, traces).await
+}
+
+fn traced(config: &Config, exporter: Option<&Exporter>) -> Option<TraceConfig> {
+    let (target, exporter) = (config.traces.as_ref()?, exporter?);
+    Some(TraceConfig { ratio: target.ratio, ..TraceConfig::new(exporter.tracing()) })
 }
 
 /// Listens. Thousands of consumers that come at the same time, as they do after a restart, must not be turned away for
@@ -146,10 +167,16 @@ fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
 async fn end(
     background: Background,
     serving: tokio::task::JoinHandle<std::io::Result<()>>,
+    traces: Option<Exporter>,
 ) -> anyhow::Result<()> {
+    let end = Instant::now() + END;
     tracing::info!("redrive ends: nothing more is handed out, what is under way is finished");
     background.stop().await;
-    if let Ok(served) = tokio::time::timeout(DRAIN, serving).await {
+    let served = tokio::time::timeout(DRAIN, serving).await;
+    if let Some(traces) = traces {
+        traces.flush(end.saturating_duration_since(Instant::now()).min(FLUSH)).await;
+    }
+    if let Ok(served) = served {
         served.context("serving")?.context("serving")?;
     } else {
         tracing::warn!("some requests did not finish in time and were cut off");

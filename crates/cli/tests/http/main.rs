@@ -12,3 +12,5 @@ mod queues;
 mod server;
 mod starvation;
 mod streams;
+#[cfg(feature = "otel")]
+mod traces;
