@@ -38,7 +38,7 @@ impl Broker {
         all_or_nothing: bool,
     ) -> Result<Vec<Result<EnqueueOutcome, BrokerError>>, BrokerError> {
         let start = self.now();
-        let requests: Vec<Option<TraceParent>> = messages.iter().map(|message| message.request).collect();
+        let requests = self.requests_to_trace(&messages);
         let items = self.items(messages, start)?;
         let prints: Vec<Option<MessageId>> =
             items.iter().map(|(item, keyed)| keyed.then_some(item.draft.spec.id)).collect();

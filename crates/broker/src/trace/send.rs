@@ -10,6 +10,7 @@ use redrive_store::{EnqueueItem, EnqueueOutcome, Item};
 
 use super::{Sent, Span, TraceParent};
 use crate::broker::Broker;
+use crate::enqueue::NewMessage;
 
 /// A span that ends when its message is in its queue.
 #[derive(Debug)]
@@ -20,6 +21,14 @@ pub(crate) struct Begun {
 }
 
 impl Broker {
+    /// The context of each message's request; nothing at all where there is nothing to trace.
+    pub(crate) fn requests_to_trace(&self, messages: &[NewMessage]) -> Vec<Option<TraceParent>> {
+        if self.traces.is_none() && messages.iter().all(|message| message.request.is_none()) {
+            return Vec::new();
+        }
+        messages.iter().map(|message| message.request).collect()
+    }
+
     /// Puts the context of its trace into each message, beside which the context of its request stands. Answers a span
     /// for each message whose trace is sampled.
     pub(crate) fn begin_sends(
@@ -27,7 +36,7 @@ impl Broker {
         items: &mut [EnqueueItem],
         requests: &[Option<TraceParent>],
     ) -> Vec<Option<Begun>> {
-        if self.traces.is_none() && requests.iter().all(Option::is_none) {
+        if requests.is_empty() {
             return Vec::new();
         }
         let mut room = Room::beside(items);
