@@ -12,7 +12,8 @@ use opentelemetry_otlp::{SpanExporter as OtlpExporter, WithTonicConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{
-    BatchSpanProcessor, SpanData, SpanEvents, SpanExporter, SpanLinks, SpanProcessor,
+    BatchConfig, BatchConfigBuilder, BatchSpanProcessor, SpanData, SpanEvents, SpanExporter, SpanLinks,
+    SpanProcessor,
 };
 use redrive_broker::{Attempted, Sent, Span, Tracing};
 use redrive_core::time::Timestamp;
@@ -24,6 +25,8 @@ use super::names::{self, Named};
 const CONNECT: Duration = Duration::from_secs(5);
 /// How long it may take to take a batch.
 const SEND: Duration = Duration::from_secs(10);
+/// Spans that wait to be sent. One call may bring a thousand: the usual 2,048 would be two of them.
+const SPANS_MAX: usize = 16_384;
 
 /// Tells a collector what the broker tells.
 #[derive(Debug)]
@@ -42,7 +45,8 @@ impl Exporter {
         let exporter = Patient { exporter, lost: AtomicU64::new(0) };
         let scope =
             InstrumentationScope::builder(names::SERVICE).with_version(env!("CARGO_PKG_VERSION")).build();
-        Ok(Self(Arc::new(Batch { processor: BatchSpanProcessor::builder(exporter).build(), scope })))
+        let processor = BatchSpanProcessor::builder(exporter).with_batch_config(batch_config()).build();
+        Ok(Self(Arc::new(Batch { processor, scope })))
     }
 
     pub(crate) fn tracing(&self) -> Arc<dyn Tracing> {
@@ -55,6 +59,15 @@ impl Exporter {
         if !matches!(flushed, Ok(Ok(()))) {
             tracing::warn!("the last traces could not be sent in time");
         }
+    }
+}
+
+/// `OTEL_BSP_*` are heard.
+fn batch_config() -> BatchConfig {
+    let usual = BatchConfigBuilder::default();
+    match std::env::var_os("OTEL_BSP_MAX_QUEUE_SIZE") {
+        Some(_) => usual.build(),
+        None => usual.with_max_queue_size(SPANS_MAX).build(),
     }
 }
 
