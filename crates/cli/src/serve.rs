@@ -1,20 +1,17 @@
 //! `redrive serve`: the server, from its start to its end.
 
 use std::io::Write;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use axum::serve::ListenerExt as _;
 use clap::Args;
 use redrive_broker::{Background, Broker, BrokerConfig, Clock, TraceConfig};
 use redrive_core::receipt::ReceiptKey;
 use redrive_server::{grpc, http};
 use redrive_store::Store;
 use redrive_store_memory::MemoryStore;
-use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 
@@ -24,8 +21,6 @@ use crate::files;
 use crate::logs::{self, LogFormat};
 use crate::traces::Exporter;
 
-/// Connections that wait to be accepted. The system may allow fewer.
-const CONNECTING_MAX: u32 = 4_096;
 /// How long requests that are under way may take when the server ends.
 const DRAIN: Duration = Duration::from_secs(8);
 /// How long the last traces may take then.
@@ -125,7 +120,8 @@ async fn serve(config: Config, time: TimeSource) -> anyhow::Result<()> {
     let name = store.capabilities().name;
     let settings = BrokerConfig { traces: traced(&config, traces.as_ref()), ..config.broker.clone() };
     let (broker, background) = Broker::start(store, clock, settings).await.context("starting")?;
-    let listener = listen(config.listen).with_context(|| format!("listening on {}", config.listen))?;
+    let listener =
+        redrive_server::listen(config.listen).with_context(|| format!("listening on {}", config.listen))?;
     let address = listener.local_addr().context("listening")?;
     tracing::info!(%address, store = name, "redrive is ready");
     // Nobody may be reading; that is no reason to end.
@@ -133,16 +129,8 @@ async fn serve(config: Config, time: TimeSource) -> anyhow::Result<()> {
     let app = time.control(http::router(http::Api::new(broker.clone())));
     let app = grpc::add_to(app, broker.clone()).await;
     let ending = broker.clone();
-    // An answer is written once and whole: to hold it back for more to come would only make it late.
-    let listener = listener.tap_io(|stream| {
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "a connection that waits before it sends");
-        }
-    });
     let serving = tokio::spawn(async move {
-        // Made once: by itself, a router makes itself anew for every connection, 170 KB of it.
-        let app = app.into_make_service();
-        axum::serve(listener, app).with_graceful_shutdown(async move { ending.stopped().await }).await
+        redrive_server::serve(listener, app, ending.stopped()).await;
     });
     told_to_end().await?;
     end(background, serving, traces).await
@@ -153,20 +141,10 @@ fn traced(config: &Config, exporter: Option<&Exporter>) -> Option<TraceConfig> {
     Some(TraceConfig { ratio: target.ratio, ..TraceConfig::new(exporter.tracing()) })
 }
 
-/// Listens. Thousands of consumers that come at the same time, as they do after a restart, must not be turned away for
-/// the second that their machines wait before they try again.
-fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-    // A server that was just ended leaves connections behind that keep the port for a while.
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    socket.listen(CONNECTING_MAX)
-}
-
 /// Stops handing out, lets what is under way finish, and ends.
 async fn end(
     background: Background,
-    serving: tokio::task::JoinHandle<std::io::Result<()>>,
+    serving: tokio::task::JoinHandle<()>,
     traces: Option<Exporter>,
 ) -> anyhow::Result<()> {
     let end = Instant::now() + END;
@@ -177,7 +155,7 @@ async fn end(
         traces.flush(end.saturating_duration_since(Instant::now()).min(FLUSH)).await;
     }
     if let Ok(served) = served {
-        served.context("serving")?.context("serving")?;
+        served.context("serving")?;
     } else {
         tracing::warn!("some requests did not finish in time and were cut off");
     }

@@ -6,3 +6,6 @@
 mod convert;
 pub mod grpc;
 pub mod http;
+mod listen;
+
+pub use listen::{listen, serve};

@@ -15,6 +15,8 @@ use super::measure::{Latencies, Stopwatch};
 
 /// Larger than the largest answer.
 const ANSWER_BYTES_MAX: usize = 512 << 20;
+/// What may be under way to this client, on a stream and in all.
+const WINDOW_BYTES: u32 = 4 << 20;
 /// How long a server may need for an answer before a bench gives up.
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -65,7 +67,10 @@ impl Steps {
 }
 
 async fn connect(url: &str) -> anyhow::Result<RedriveClient<Channel>> {
-    let endpoint = Endpoint::from_shared(url.to_owned()).context("--url")?.timeout(PATIENCE);
+    let endpoint = Endpoint::from_shared(url.to_owned())
+        .context("--url")?
+        .initial_stream_window_size(WINDOW_BYTES)
+        .initial_connection_window_size(WINDOW_BYTES);
     let channel = endpoint.connect().await.with_context(|| format!("connecting to {url}"))?;
     Ok(RedriveClient::new(channel).max_decoding_message_size(ANSWER_BYTES_MAX))
 }
@@ -91,9 +96,7 @@ impl Caller {
             ..v1::ConsumeStart::default()
         };
         requests.send(v1::ConsumeRequest { request: Some(Request::Start(start)) }).await?;
-        let endpoint = Endpoint::from_shared(url.to_owned()).context("--url")?;
-        let channel = endpoint.connect().await.with_context(|| format!("connecting to {url}"))?;
-        let mut consumer = RedriveClient::new(channel).max_decoding_message_size(ANSWER_BYTES_MAX);
+        let mut consumer = connect(url).await?;
         let answers = consumer.consume(ReceiverStream::new(receiver)).await?.into_inner();
         let body = (0..body_bytes).map(|at| b'a' + u8::try_from(at % 26).unwrap_or(0)).collect();
         Ok(Self { client, requests, answers, queue, body, latencies: Steps::new() })
@@ -112,7 +115,8 @@ impl Caller {
         let watch = Stopwatch::start();
         let client = &mut self.client;
         let enqueue = async {
-            let results = client.enqueue(request).await?.into_inner().results;
+            let answer = tokio::time::timeout(PATIENCE, client.enqueue(request)).await;
+            let results = answer.context("no answer to an enqueue")??.into_inner().results;
             match results.iter().find(|result| !result.code.is_empty()) {
                 Some(refused) => Err(anyhow!("not enqueued: {}: {}", refused.code, refused.detail)),
                 None => Ok(watch.elapsed()),

@@ -6,6 +6,8 @@ use crate::server::Server;
 
 /// Messages that always fail.
 const POISON: usize = 10_000;
+/// Dead letters that are sent back at once.
+const DEAD: usize = 100_000;
 /// What is handed out at a time, and the window in which shares are counted.
 const WINDOW: usize = 1_000;
 
@@ -23,15 +25,19 @@ async fn lease(server: &Server, request: Value) -> (Vec<Value>, Vec<Value>) {
     leased.into_iter().partition(|message| message["type"] == "fresh")
 }
 
+/// Settles what was leased by that verb, all of it.
+async fn settle_all(server: &Server, verb: &str, messages: &[Value]) {
+    let items: Vec<Value> = messages.iter().map(|message| json!({"receipt": message["receipt"]})).collect();
+    let answer = server.post(&format!("/v1/leases/{verb}/batch"), json!({"items": items})).await;
+    let results = answer.body["results"].as_array().unwrap();
+    assert!(results.iter().all(|result| result["ok"] == true), "{verb}");
+}
+
 /// Acks what is fresh, and lets the rest fail.
 async fn settle(server: &Server, (fresh, poison): &(Vec<Value>, Vec<Value>)) {
     for (verb, messages) in [("ack", fresh), ("nack", poison)] {
-        let items: Vec<Value> =
-            messages.iter().map(|message| json!({"receipt": message["receipt"]})).collect();
-        if !items.is_empty() {
-            let answer = server.post(&format!("/v1/leases/{verb}/batch"), json!({"items": items})).await;
-            let results = answer.body["results"].as_array().unwrap();
-            assert!(results.iter().all(|result| result["ok"] == true), "{verb}");
+        if !messages.is_empty() {
+            settle_all(server, verb, messages).await;
         }
     }
 }
@@ -95,4 +101,42 @@ async fn a_cap_on_retries_in_flight_is_never_exceeded() {
         settle(&server, &first).await;
         settle(&server, &second).await;
     }
+    while server.count("orders", "dead").await < POISON as u64 {
+        let retries = lease(&server, json!({"limit": WINDOW, "lane": "retry"})).await;
+        assert_eq!((retries.0.len(), retries.1.len()), (0, 50), "nor where nothing else is wanted");
+        settle(&server, &retries).await;
+    }
+    all_dead_with_their_history(&server).await;
+}
+
+#[tokio::test]
+async fn a_redrive_of_very_many_takes_nothing_from_fresh_work() {
+    let server = Server::with(&["--durability", "none"]);
+    server.create("orders", json!({"retry_share": 0.2})).await;
+    for _ in 0..DEAD / WINDOW {
+        enqueue(&server, "poison", WINDOW).await;
+        settle_all(&server, "bury", &server.lease("orders", json!({"limit": WINDOW})).await).await;
+    }
+    let started = server.post("/v1/queues/orders/dead/redrive", json!({"rate": 20_000})).await.body;
+    assert_eq!(started["matched"], DEAD);
+    let operation = format!("/v1/operations/{}", started["id"].as_str().unwrap());
+    let mut back = 0;
+    loop {
+        enqueue(&server, "fresh", WINDOW).await;
+        let (fresh, redriven) = lease(&server, json!({"limit": WINDOW})).await;
+        assert!(fresh.len() * 10 >= WINDOW * 8, "{} of {WINDOW} while letters come back", fresh.len());
+        back += redriven.len();
+        settle_all(&server, "ack", &[fresh, redriven].concat()).await;
+        if server.get(&operation).await.body["state"] == "done" {
+            break;
+        }
+    }
+    while back < DEAD {
+        let (fresh, redriven) = lease(&server, json!({"limit": WINDOW, "lane": "retry"})).await;
+        assert!(fresh.is_empty() && !redriven.is_empty(), "{back} of {DEAD} came back");
+        assert!(redriven.iter().all(|message| message["redrives"] == 1));
+        back += redriven.len();
+        settle_all(&server, "ack", &redriven).await;
+    }
+    assert_eq!(server.count("orders", "dead").await, 0);
 }

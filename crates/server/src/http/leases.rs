@@ -61,6 +61,8 @@ pub(crate) async fn lease(
         wait: wait.unwrap_or_default(),
         queue,
     };
+    // They keep the buffer that the request was read into, which is most of what a poll that waits would hold.
+    drop(headers);
     let deliveries = api.broker.lease(call).await?;
     let now = api.broker.now();
     let messages =
