@@ -11,11 +11,32 @@ const RANDOM_BITS: u32 = 74;
 /// The bits by which an id may be larger than the one before in the same millisecond.
 const STEP_BITS: u32 = 40;
 
+/// How much randomness is fetched at a time.
+const POOL_BYTES: usize = 4_096;
+
 #[derive(Debug)]
 struct State {
     dice: Dice,
+    /// Randomness of the machine's own that nobody has seen yet.
+    pool: Vec<u8>,
     /// The time and the random part of the last id.
     last: (Timestamp, u128),
+}
+
+impl State {
+    /// So many random bits.
+    fn random(&mut self, bits: u32) -> Result<u128, getrandom::Error> {
+        if self.pool.len() < size_of::<u128>() {
+            self.pool.resize(POOL_BYTES, 0);
+            if let Err(error) = getrandom::fill(&mut self.pool) {
+                self.pool.clear();
+                return Err(error);
+            }
+        }
+        let taken = self.pool.drain(self.pool.len() - size_of::<u128>()..);
+        let number = taken.fold(0u128, |number, byte| number << 8 | u128::from(byte));
+        Ok(number >> (u128::BITS - bits))
+    }
 }
 
 /// Randomness that starts from the machine's own.
@@ -25,7 +46,7 @@ pub(crate) struct Chance(Mutex<State>);
 impl Chance {
     pub(crate) fn new() -> Result<Self, getrandom::Error> {
         let dice = Dice::seeded(getrandom::u64()?);
-        Ok(Self(Mutex::new(State { dice, last: (Timestamp::EPOCH, 0) })))
+        Ok(Self(Mutex::new(State { dice, pool: Vec::new(), last: (Timestamp::EPOCH, 0) })))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -40,25 +61,19 @@ impl Chance {
     /// Ids that are larger than every id made here before, in order: messages are listed as they were handed over. How
     /// much larger, nobody can guess.
     pub(crate) fn ids(&self, now: Timestamp, count: usize) -> Result<Vec<MessageId>, getrandom::Error> {
-        let mut bytes = vec![0; (count + 1) * size_of::<u128>()];
-        getrandom::fill(&mut bytes)?;
-        let mut random = bytes
-            .chunks_exact(size_of::<u128>())
-            .map(|chunk| chunk.iter().fold(0u128, |number, byte| number << 8 | u128::from(*byte)));
-        let fresh = random.next().unwrap_or_default() >> (u128::BITS - RANDOM_BITS + 1);
         let mut state = self.lock();
         if now > state.last.0 {
-            state.last = (now, fresh);
+            state.last = (now, state.random(RANDOM_BITS - 1)?);
         }
         let mut ids = Vec::with_capacity(count);
-        for step in random {
+        for _ in 0..count {
             let (at, before) = state.last;
-            let next = before + 1 + (step >> (u128::BITS - STEP_BITS));
+            let next = before + 1 + state.random(STEP_BITS)?;
             // Where a millisecond is full, the next one is taken in advance.
             state.last = if next >> RANDOM_BITS == 0 {
                 (at, next)
             } else {
-                (at.plus(redrive_core::time::Millis::new(1)), fresh)
+                (at.plus(redrive_core::time::Millis::new(1)), state.random(RANDOM_BITS - 1)?)
             };
             ids.push(MessageId::new(state.last.0, spread(state.last.1)));
         }

@@ -1,6 +1,7 @@
 //! enqueue: a producer hands messages over.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use redrive_core::lifecycle::{Draft, When};
 use redrive_core::message::{Dedup, DedupKey, MessageId, Uniqueness};
@@ -12,6 +13,7 @@ use sha2::{Digest, Sha256};
 use crate::broker::Broker;
 use crate::error::BrokerError;
 use crate::events::{Happening, Trigger};
+use crate::queues::Live;
 use crate::trace::TraceParent;
 use crate::waiters::Ready;
 
@@ -74,7 +76,8 @@ impl Broker {
 
     async fn enqueue_batch(&self, batch: Batch<EnqueueItem>) -> Result<Vec<EnqueueOutcome>, BrokerError> {
         let told: Vec<Told> = batch.items().iter().map(Told::of).collect();
-        let repeat = self.config.auto_create.then(|| batch.clone());
+        let unknown = self.config.auto_create && !self.all_known(&batch).await?;
+        let repeat = unknown.then(|| batch.clone());
         let mut outcomes = self.store.enqueue(self.at(), batch).await?;
         if let Some(repeat) = repeat
             && self.create_missing(&outcomes).await?
@@ -84,6 +87,18 @@ impl Broker {
         }
         self.tell_enqueued(&told, &outcomes);
         Ok(outcomes)
+    }
+
+    /// Whether all queues of a batch are there, or were a moment ago.
+    async fn all_known(&self, batch: &Batch<EnqueueItem>) -> Result<bool, BrokerError> {
+        for item in batch.items().chunk_by(|one, next| one.queue == next.queue).filter_map(<[_]>::first) {
+            match self.live(&item.queue).await {
+                Ok(_) => {}
+                Err(BrokerError::Queue(QueueError::NotFound(_))) => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
     }
 
     /// Creates the queues that were missing; says whether there were any.
@@ -132,14 +147,20 @@ impl Broker {
     fn tell_enqueued(&self, told: &[Told], outcomes: &[EnqueueOutcome]) {
         let now = self.now();
         let mut counts = BTreeMap::<&QueueName, (u64, u64)>::new();
+        let mut live: Option<Arc<Live>> = None;
         for (told, outcome) in told.iter().zip(outcomes) {
+            if live.as_ref().is_none_or(|live| live.name != told.queue) {
+                live = self.queues.known(&told.queue);
+            }
             let (new, duplicates) = counts.entry(&told.queue).or_default();
             match outcome {
                 EnqueueOutcome::Enqueued { visible_at, .. } => {
                     *new += 1;
-                    self.wake_for_new(told, *visible_at);
+                    self.wake_for_new(live.as_deref(), told, *visible_at);
                 }
                 EnqueueOutcome::Duplicate { .. } => *duplicates += 1,
+                // Somebody else deleted it: the next message finds that it is not there, and may create it.
+                EnqueueOutcome::Refused(EnqueueRefusal::QueueNotFound(gone)) => self.forget_queue(&gone.0),
                 EnqueueOutcome::Refused(_) | EnqueueOutcome::Aborted => {}
             }
         }
@@ -149,8 +170,8 @@ impl Broker {
         }
     }
 
-    fn wake_for_new(&self, told: &Told, visible_at: Timestamp) {
-        if let Some(live) = self.queues.known(&told.queue) {
+    fn wake_for_new(&self, live: Option<&Live>, told: &Told, visible_at: Timestamp) {
+        if let Some(live) = live {
             if told.ready {
                 live.waiters.wake(Ready::Fresh(&told.kind, &told.source));
             } else {

@@ -199,19 +199,16 @@ impl Broker {
             seed: self.chance.seed(),
         };
         match self.allowance(live).await? {
-            Allowance::Unlimited => self.take(live, request(call.limit)).await,
+            Allowance::Unlimited => Ok(self.found(live, self.lease_owned(request(call.limit)).await?)),
             Allowance::UpTo(free) => {
                 let free = Limit::new(free.max(1) as usize).unwrap_or(Limit::MAX);
-                self.take(live, request(call.limit.min(free))).await
+                let limit = call.limit.min(free);
+                Ok(self.found(live, self.lease_owned(request(limit)).await?))
             }
             Allowance::Nothing { until } => Ok(Look::Nothing(until)),
-            Allowance::Probe => self.probe(live, request(Limit::ONE)).await,
+            // What is rare is kept apart: a poll that waits is as large as the most that it may ever do.
+            Allowance::Probe => Box::pin(self.probe(live, request(Limit::ONE))).await,
         }
-    }
-
-    async fn take(&self, live: &Arc<Live>, request: LeaseRequest) -> Result<Look, BrokerError> {
-        let leased = self.lease_owned(request).await?;
-        Ok(self.found(live, leased))
     }
 
     fn found(&self, live: &Live, leased: Leased) -> Look {
@@ -269,7 +266,7 @@ impl Broker {
             return Ok(allowance);
         };
         // The target has just come back: what is with consumers since then is counted, as long as that matters.
-        let in_flight = self.leased_since(&live.name, closed_at, limit).await?;
+        let in_flight = Box::pin(self.leased_since(&live.name, closed_at, limit)).await?;
         Ok(live
             .rules()
             .breaker
@@ -278,7 +275,7 @@ impl Broker {
     }
 
     /// A lease whose caller may go away: what nobody is there for any more is given back unharmed.
-    async fn lease_owned(&self, request: LeaseRequest) -> Result<Leased, QueueError> {
+    fn lease_owned(&self, request: LeaseRequest) -> impl Future<Output = Result<Leased, QueueError>> + use<> {
         let (answer, answered) = oneshot::channel();
         let broker = self.clone();
         tokio::spawn(async move {
@@ -290,7 +287,7 @@ impl Broker {
             }
         });
         let lost = || redrive_store::StoreError::OutcomeUnknown("the call was dropped".into());
-        answered.await.unwrap_or_else(|_| Err(lost().into()))
+        async move { answered.await.unwrap_or_else(|_| Err(lost().into())) }
     }
 
     /// Gives messages back that nobody got.

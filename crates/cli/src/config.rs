@@ -20,6 +20,9 @@ use crate::logs::LogFormat;
 /// The file that is read where no other is named.
 const FILE: &str = "redrive.toml";
 
+/// Most threads that serve.
+const WORKERS_MAX: u32 = 1_024;
+
 /// Which store keeps the queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -49,6 +52,7 @@ pub(crate) struct Layer {
     pub(crate) polls_max: Option<u32>,
     pub(crate) otlp_endpoint: Option<String>,
     pub(crate) trace_ratio: Option<f64>,
+    pub(crate) workers: Option<u32>,
 }
 
 impl Layer {
@@ -70,6 +74,7 @@ impl Layer {
             polls_max: self.polls_max.or(below.polls_max),
             otlp_endpoint: self.otlp_endpoint.or(below.otlp_endpoint),
             trace_ratio: self.trace_ratio.or(below.trace_ratio),
+            workers: self.workers.or(below.workers),
         }
     }
 
@@ -111,6 +116,7 @@ impl Layer {
             otlp_endpoint: named("OTLP_ENDPOINT", Some("OTEL_EXPORTER_OTLP_ENDPOINT"))
                 .map(|(_, value)| value),
             trace_ratio: named("TRACE_RATIO", None).map(|found| fraction(&found)).transpose()?,
+            workers: integer("WORKERS", None)?,
         })
     }
 }
@@ -147,6 +153,8 @@ pub(crate) struct Config {
     pub(crate) log_format: LogFormat,
     pub(crate) log_level: String,
     pub(crate) restart_grace: Millis,
+    /// Threads that serve; the store's writer has one of its own.
+    pub(crate) workers: usize,
     pub(crate) broker: BrokerConfig,
     pub(crate) traces: Option<TraceTarget>,
 }
@@ -228,6 +236,14 @@ impl Config {
             log_format: layer.log_format.unwrap_or(LogFormat::Human),
             log_level: layer.log_level.unwrap_or_else(|| "info".to_owned()),
             restart_grace: layer.restart_grace_ms.map_or(Millis::from_secs(5), Millis::new),
+            workers: match layer.workers {
+                Some(workers) if !(1..=WORKERS_MAX).contains(&workers) => {
+                    bail!("workers: must lie between 1 and {WORKERS_MAX}")
+                }
+                Some(workers) => workers as usize,
+                // One processor is the writer's: threads that take it from each other cost more than they do.
+                None => std::thread::available_parallelism().map_or(1, |all| (all.get() - 1).max(1)),
+            },
             broker,
             traces: TraceTarget::of(layer.otlp_endpoint, layer.trace_ratio)?,
         })

@@ -3,9 +3,9 @@
 mod bench;
 mod clock;
 mod config;
-mod files;
 mod logs;
 mod serve;
+mod system;
 mod traces;
 
 use std::process::ExitCode;

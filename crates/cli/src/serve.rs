@@ -17,8 +17,8 @@ use tokio::time::Instant;
 
 use crate::clock::{TimeSource, WallClock};
 use crate::config::{Config, Layer, StoreKind};
-use crate::files;
 use crate::logs::{self, LogFormat};
+use crate::system;
 use crate::traces::Exporter;
 
 /// How long requests that are under way may take when the server ends.
@@ -106,8 +106,13 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     let time = arguments.time();
     let config = arguments.load()?;
     logs::start(config.log_format, &config.log_level)?;
-    files::allow_many();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting")?;
+    system::allow_many_files();
+    system::use_small_pages();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(config.workers)
+        .enable_all()
+        .build()
+        .context("starting")?;
     let served = runtime.block_on(serve(config, time));
     // Connections that nobody reads from any more must not keep the process.
     runtime.shutdown_timeout(Duration::from_secs(1));

@@ -83,7 +83,7 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 type Service = TowerToHyperService<Router>;
 type Io = TokioIo<Greeted>;
 
-/// One connection, from its first byte to its last.
+/// The beginning of a connection, up to where its protocol is known.
 async fn connection(stream: TcpStream, app: Router, mut ending: watch::Receiver<()>) {
     // An answer is written once and whole: to hold it back for more to come would only make it late.
     if let Err(error) = stream.set_nodelay(true) {
@@ -96,11 +96,15 @@ async fn connection(stream: TcpStream, app: Router, mut ending: watch::Receiver<
     // Whoever says nothing in time, or hangs up, wants nothing.
     let Ok(Ok((stream, is_http2))) = greeted else { return };
     let (io, service) = (TokioIo::new(stream), TowerToHyperService::new(app));
-    let served = if is_http2 {
-        Box::pin(serve_http2(io, service, ending)).await
+    // A task of its own, which is no larger than what is left to do.
+    if is_http2 {
+        tokio::spawn(async move { ended(serve_http2(io, service, ending).await) });
     } else {
-        Box::pin(serve_http1(io, service, ending)).await
-    };
+        tokio::spawn(async move { ended(serve_http1(io, service, ending).await) });
+    }
+}
+
+fn ended(served: hyper::Result<()>) {
     if let Err(error) = served {
         tracing::debug!(%error, "a connection ended badly");
     }

@@ -20,6 +20,11 @@ const INBOX_MAX: usize = 4_096;
 const LINGER: Duration = Duration::from_micros(60);
 /// How much longer for each of those it has just answered together: they ask again one after the other.
 const LINGER_EACH: Duration = Duration::from_micros(3);
+/// How many that came during a sync are a crowd: more are on their way, and are waited for half as long as a sync takes, so
+/// that the next sync serves all of them.
+const CROWD_MIN: usize = 4;
+/// The longest sync that counts for that.
+const NAP_MAX: Duration = Duration::from_millis(1);
 /// How long at most.
 const LINGER_MAX: Duration = Duration::from_micros(200);
 /// Fewer records than this are read before the sync, not beside it: waking another thread takes longer.
@@ -102,6 +107,15 @@ impl Inbox {
     fn len(&self) -> usize {
         self.lock().commands.len()
     }
+
+    /// Sleeps while more commands come.
+    fn nap(&self, time: Duration) {
+        let waiting = self.lock();
+        if !waiting.closed {
+            // Nobody is woken for a command that is not the first.
+            drop(self.arrived.wait_timeout(waiting, time));
+        }
+    }
 }
 
 /// The end of the writer, however it comes: whoever waits, or comes later, must not wait for ever.
@@ -160,6 +174,18 @@ impl Drop for Writer {
 
 type Files = Vec<Arc<dyn File>>;
 
+/// The machine's time, for how long the writer waits: that is no business of the store's time.
+#[expect(clippy::disallowed_methods, reason = "how long a thread waits decides nothing")]
+fn start() -> Instant {
+    Instant::now()
+}
+
+/// How long to stay awake for those who were just answered together.
+fn linger(together: usize) -> Duration {
+    let each = LINGER_EACH * u32::try_from(together).unwrap_or(u32::MAX);
+    if together == 0 { Duration::ZERO } else { (LINGER + each).min(LINGER_MAX) }
+}
+
 /// The loop of the writer.
 struct Loop {
     engine: Engine,
@@ -169,6 +195,12 @@ struct Loop {
     synced: mpsc::Receiver<Result<(), Fault>>,
     /// Under [`Durability::Interval`]: what was written and not synced, and since when.
     unsynced: Option<(Files, Instant)>,
+    /// How long the last sync took.
+    sync_time: Duration,
+    /// Whether those who are answered ask again so soon that it is worth staying awake for them.
+    company_is_soon: bool,
+    /// Whether a sync that went on beside the reading is over so soon that it is worth staying awake for it.
+    sync_is_soon: bool,
 }
 
 impl Loop {
@@ -182,7 +214,17 @@ impl Loop {
                 }
             }
         });
-        Self { engine, inbox, commands: VecDeque::new(), to_sync, synced, unsynced: None }
+        Self {
+            engine,
+            inbox,
+            commands: VecDeque::new(),
+            to_sync,
+            synced,
+            unsynced: None,
+            sync_time: Duration::ZERO,
+            company_is_soon: true,
+            sync_is_soon: true,
+        }
     }
 
     fn run(mut self) -> Result<(), StoreError> {
@@ -192,11 +234,18 @@ impl Loop {
                 if self.inbox.len() == 0 {
                     self.engine.idle();
                 }
-                self.gather(together);
+                let answered = start();
+                let linger = linger(together);
+                if self.inbox.len() >= CROWD_MIN {
+                    self.inbox.nap(self.sync_time / 2);
+                } else if self.company_is_soon {
+                    self.gather(together, answered, linger);
+                }
                 let patience = self.patience();
                 if !self.inbox.take(&mut self.commands, patience) {
                     return self.engine.close();
                 }
+                self.company_is_soon = answered.elapsed() < linger;
             }
             self.sync_when_due();
             together = self.commands.len();
@@ -206,18 +255,8 @@ impl Loop {
     }
 
     /// Waits a moment for those that were just answered together: they ask again together, and one sync serves all.
-    fn gather(&self, together: usize) {
-        if together == 0 {
-            return;
-        }
-        let each = LINGER_EACH * u32::try_from(together).unwrap_or(u32::MAX);
-        let patience = (LINGER + each).min(LINGER_MAX);
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "how long to wait for company is no business of the store's time"
-        )]
-        let start = Instant::now();
-        while self.inbox.len() < together && start.elapsed() < patience {
+    fn gather(&self, together: usize, answered: Instant, linger: Duration) {
+        while self.inbox.len() < together && answered.elapsed() < linger {
             thread::yield_now();
         }
     }
@@ -234,7 +273,10 @@ impl Loop {
             }
             Durability::Sync if to_load < READ_BESIDE_MIN => {
                 let replies = self.engine.load(written.replies);
-                self.engine.finish(replies, files, sync(&written.files));
+                let before = start();
+                let synced = sync(&written.files);
+                self.sync_time = before.elapsed().min(NAP_MAX);
+                self.engine.finish(replies, files, synced);
             }
             Durability::Sync => {
                 let lost = || Fault::new("syncing a frame", "the thread that syncs has ended");
@@ -251,30 +293,27 @@ impl Loop {
         }
     }
 
-    /// Waits for the thread that syncs, awake at first: it is mostly done by now.
-    fn wait_for_sync(&self) -> Result<Result<(), Fault>, mpsc::RecvError> {
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "how long to stay awake is no business of the store's time"
-        )]
-        let start = Instant::now();
-        while start.elapsed() < LINGER_MAX {
-            match self.synced.try_recv() {
-                Ok(synced) => return Ok(synced),
+    /// Waits for the thread that syncs, awake where it is mostly done by now.
+    fn wait_for_sync(&mut self) -> Result<Result<(), Fault>, mpsc::RecvError> {
+        let read = start();
+        let mut synced = Err(mpsc::TryRecvError::Empty);
+        while self.sync_is_soon && read.elapsed() < LINGER_MAX {
+            synced = self.synced.try_recv();
+            match synced {
                 Err(mpsc::TryRecvError::Empty) => thread::yield_now(),
-                Err(mpsc::TryRecvError::Disconnected) => return Err(mpsc::RecvError),
+                _ => break,
             }
         }
-        self.synced.recv()
+        let synced = match synced {
+            Ok(synced) => Ok(synced),
+            Err(_) => self.synced.recv(),
+        };
+        self.sync_is_soon = read.elapsed() < LINGER_MAX;
+        synced
     }
 
     fn remember_unsynced(&mut self, files: Files) {
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "the interval between syncs is no business of the store's time"
-        )]
-        let now = Instant::now();
-        let (unsynced, _) = self.unsynced.get_or_insert_with(|| (Vec::new(), now));
+        let (unsynced, _) = self.unsynced.get_or_insert_with(|| (Vec::new(), start()));
         for file in files {
             if !unsynced.iter().any(|other| Arc::ptr_eq(other, &file)) {
                 unsynced.push(file);

@@ -11,11 +11,9 @@ use axum::body::Bytes;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use axum::serve::ListenerExt as _;
 use futures::future::try_join_all;
 use redrive_wire::{NewMessage, Object};
 use serde_json::json;
-use tokio::net::TcpListener;
 
 use super::Context;
 use super::measure::{Latencies, Stopwatch};
@@ -122,13 +120,13 @@ pub(crate) async fn run(context: &Context, report: &mut Report) -> anyhow::Resul
 
 /// Serves the handler that only parses.
 pub(crate) async fn parse_only() -> anyhow::Result<()> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("listening")?;
+    let listener = redrive_server::listen((Ipv4Addr::LOCALHOST, 0).into()).context("listening")?;
     let address = listener.local_addr().context("listening")?;
     let mut stdout = std::io::stdout();
     writeln!(stdout, "redrive is ready on http://{address}").and_then(|()| stdout.flush())?;
     let app = Router::new().route("/v1/queues/{queue}/messages", post(parse));
-    let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
-    Ok(axum::serve(listener, app.into_make_service()).await?)
+    redrive_server::serve(listener, app, std::future::pending()).await;
+    Ok(())
 }
 
 async fn parse(body: Bytes) -> Response {

@@ -143,7 +143,7 @@ pub(crate) fn run(arguments: &BenchArguments) -> anyhow::Result<ExitCode> {
     {
         anyhow::bail!("--only {group:?}: with --url the server is not ours, and what it costs is not seen");
     }
-    crate::files::allow_many();
+    crate::system::allow_many_files();
     let context = Context::new(arguments)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting")?;
     let mut report = Report::new(context.dir.path());
@@ -169,5 +169,8 @@ pub(crate) fn run(arguments: &BenchArguments) -> anyhow::Result<ExitCode> {
 
 /// A handler that parses what an enqueue parses and does nothing with it, until it is killed.
 pub(crate) fn parse_only() -> anyhow::Result<()> {
-    tokio::runtime::Runtime::new().context("starting")?.block_on(enqueue::parse_only())
+    // As many threads as the server beside it has.
+    let workers = std::thread::available_parallelism().map_or(1, |all| (all.get() - 1).max(1));
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build();
+    runtime.context("starting")?.block_on(enqueue::parse_only())
 }

@@ -5,8 +5,10 @@ use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
-use redrive_core::message::MessageId;
+use redrive_broker::TraceParent;
+use redrive_core::message::{DedupKey, MessageId};
 use redrive_core::queue::QueueName;
+use redrive_core::time::Millis;
 use redrive_wire::Object;
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
@@ -156,5 +158,48 @@ impl<S: Send + Sync> FromRequestParts<S> for OfOperation {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
         Ok(Self(path_param(parts, state, "id").await?.parse()?))
+    }
+}
+
+/// How long `Prefer: wait=20` asks to wait.
+pub(crate) struct PreferredWait(pub(crate) Option<Millis>);
+
+impl<S: Send + Sync> FromRequestParts<S> for PreferredWait {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
+        let values = parts.headers.get_all("prefer").into_iter().filter_map(|value| value.to_str().ok());
+        let mut preferences = values.flat_map(|value| value.split(','));
+        let seconds =
+            preferences.find_map(|preference| preference.trim().strip_prefix("wait=")?.parse().ok());
+        Ok(Self(seconds.map(Millis::from_secs)))
+    }
+}
+
+/// The key under which a call may be repeated.
+pub(crate) struct IdempotencyKey(pub(crate) Option<DedupKey>);
+
+impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
+        const NAME: &str = "Idempotency-Key";
+        let Some(value) = parts.headers.get(NAME) else {
+            return Ok(Self(None));
+        };
+        let text = value.to_str().map_err(|_| Refusal::field(NAME, "must be printable ASCII"))?;
+        let key = DedupKey::new(text).map_err(|invalid| Refusal::field(NAME, invalid.problem.to_string()))?;
+        Ok(Self(Some(key)))
+    }
+}
+
+/// The trace that the request is part of.
+pub(crate) struct Traced(pub(crate) Option<TraceParent>);
+
+impl<S: Send + Sync> FromRequestParts<S> for Traced {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
+        Ok(Self(crate::convert::trace_parent(&parts.headers)))
     }
 }

@@ -1,7 +1,7 @@
 //! Taking work and settling it.
 
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use redrive_broker::{Bury, Extend, LeaseCall, Nack, Release, Settlement, Target};
 use redrive_core::invalid::Invalid;
 use redrive_core::message::{ErrorText, Lane};
@@ -10,7 +10,7 @@ use redrive_store::{ClassFilter, Judged, LaneChoice, Limit, Released};
 use redrive_wire as wire;
 
 use super::Api;
-use super::extract::{InQueue, Json, OfMessage, Options, Query};
+use super::extract::{InQueue, Json, OfMessage, Options, PreferredWait, Query};
 use super::messages::ListQuery;
 use super::problem::{Refusal, Refusals, unsettled};
 use crate::convert;
@@ -22,14 +22,6 @@ fn lane(text: Option<&str>) -> Result<LaneChoice, Refusal> {
         Some("retry") => Ok(LaneChoice::Only(Lane::Retry)),
         Some(_) => Err(Refusal::field("/lane", "must be fresh or retry")),
     }
-}
-
-/// What `Prefer: wait=20` asks for.
-fn preferred_wait(headers: &HeaderMap) -> Option<Millis> {
-    let values = headers.get_all("prefer").into_iter().filter_map(|value| value.to_str().ok());
-    let mut preferences = values.flat_map(|value| value.split(','));
-    let seconds = preferences.find_map(|preference| preference.trim().strip_prefix("wait=")?.parse().ok());
-    seconds.map(Millis::from_secs)
 }
 
 fn class_filter(types: &[String], sources: &[String]) -> Result<ClassFilter, Invalid> {
@@ -48,10 +40,10 @@ fn class_filter(types: &[String], sources: &[String]) -> Result<ClassFilter, Inv
 pub(crate) async fn lease(
     State(api): State<Api>,
     InQueue(queue): InQueue,
-    headers: HeaderMap,
+    PreferredWait(preferred): PreferredWait,
     Options(request): Options<wire::LeaseRequest>,
 ) -> Result<axum::Json<wire::LeaseResponse>, Refusal> {
-    let wait = request.wait_ms.map(Millis::new).or_else(|| preferred_wait(&headers));
+    let wait = request.wait_ms.map(Millis::new).or(preferred);
     let call = LeaseCall {
         limit: Limit::new(request.limit.unwrap_or(1) as usize)?,
         consumer: request.consumer.unwrap_or_default().parse()?,
@@ -61,8 +53,6 @@ pub(crate) async fn lease(
         wait: wait.unwrap_or_default(),
         queue,
     };
-    // They keep the buffer that the request was read into, which is most of what a poll that waits would hold.
-    drop(headers);
     let deliveries = api.broker.lease(call).await?;
     let now = api.broker.now();
     let messages =

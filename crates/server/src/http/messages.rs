@@ -1,17 +1,16 @@
 //! Messages: in, and what an operator does to them.
 
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use redrive_broker::{BrokerError, NewMessage, NewOperation, Work};
-use redrive_core::message::DedupKey;
 use redrive_core::queue::QueueName;
 use redrive_store::{EnqueueOutcome, Filter, ListRequest, Selection};
 use redrive_wire as wire;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::extract::{InQueue, Json, OfMessage, Query};
+use super::extract::{IdempotencyKey, InQueue, Json, OfMessage, Query, Traced};
 use super::problem::{Refusal, Refusals};
 use super::queues::ForceQuery;
 use super::{Api, listed, page_cursor, page_limit};
@@ -161,16 +160,6 @@ impl Refusal {
     }
 }
 
-fn idempotency_key(headers: &HeaderMap) -> Result<Option<DedupKey>, Refusal> {
-    let Some(value) = headers.get("idempotency-key") else {
-        return Ok(None);
-    };
-    let text = value.to_str().map_err(|_| Refusal::field("Idempotency-Key", "must be printable ASCII"))?;
-    let key = DedupKey::new(text)
-        .map_err(|invalid| Refusal::field("Idempotency-Key", invalid.problem.to_string()))?;
-    Ok(Some(key))
-}
-
 /// Enqueues a message. It is on the disk before this answers.
 #[utoipa::path(post, path = "/v1/queues/{queue}/messages", tag = "messages", operation_id = "enqueue",
     params(("queue" = wire::schema::QueueName, Path, description = "The queue"),
@@ -182,17 +171,17 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<DedupKey>, Refusal> {
 pub(crate) async fn enqueue(
     State(api): State<Api>,
     InQueue(queue): InQueue,
-    headers: HeaderMap,
+    IdempotencyKey(key): IdempotencyKey,
+    Traced(trace): Traced,
     Json(message): Json<wire::NewMessage>,
 ) -> Result<Response, Refusal> {
-    let key = idempotency_key(&headers)?;
     if key.is_some() && (message.id.is_some() || message.dedup_key.is_some()) {
         let problem = "an id or a dedup_key must not be given with it";
         return Err(Refusal::field("Idempotency-Key", problem));
     }
     let mut message = convert::message::new_message(queue, message, api.body_bytes_max)?;
     message.idempotency_key = key;
-    message.request = convert::trace_parent(&headers);
+    message.request = trace;
     let mut outcomes = api.broker.enqueue(vec![message], false).await?;
     let enqueued = outcomes.pop().map(outcome).transpose()?;
     let status = match &enqueued {
@@ -209,10 +198,9 @@ pub(crate) async fn enqueue(
 pub(crate) async fn enqueue_batch(
     State(api): State<Api>,
     InQueue(queue): InQueue,
-    headers: HeaderMap,
+    Traced(trace): Traced,
     Json(request): Json<wire::EnqueueBatchRequest>,
 ) -> Result<axum::Json<wire::EnqueueResults>, Refusal> {
-    let trace = convert::trace_parent(&headers);
     let mut messages = Vec::with_capacity(request.messages.len());
     for (at, message) in request.messages.into_iter().enumerate() {
         let message = convert::message::new_message(queue.clone(), message, api.body_bytes_max);
