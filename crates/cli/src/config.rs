@@ -241,13 +241,18 @@ impl Config {
                     bail!("workers: must lie between 1 and {WORKERS_MAX}")
                 }
                 Some(workers) => workers as usize,
-                // One processor is the writer's: threads that take it from each other cost more than they do.
-                None => std::thread::available_parallelism().map_or(1, |all| (all.get() - 1).max(1)),
+                None => workers(),
             },
             broker,
             traces: TraceTarget::of(layer.otlp_endpoint, layer.trace_ratio)?,
         })
     }
+}
+
+/// Threads that serve where nothing is said: one processor is the writer's, and threads that take processors from each
+/// other cost more than they do.
+pub(crate) fn workers() -> usize {
+    std::thread::available_parallelism().map_or(1, |all| (all.get() - 1).max(1))
 }
 
 /// `sync`, `none`, or `interval:50` for every 50 ms.

@@ -29,8 +29,8 @@ const HEAD_TIME_MAX: Duration = Duration::from_mins(1);
 /// have to wait for the server to say that it may go on.
 const STREAM_WINDOW_BYTES: u32 = 1 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
-/// The largest piece of an HTTP/2 stream.
-const FRAME_BYTES_MAX: u32 = 64 << 10;
+/// The largest piece of an HTTP/2 stream: each is a call of the system.
+const FRAME_BYTES_MAX: u32 = 256 << 10;
 /// How often a client on HTTP/2 is asked whether it is still there, and how long it may take to answer.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 const KEEP_ALIVE_TIME_MAX: Duration = Duration::from_secs(20);

@@ -28,7 +28,7 @@ const NAP_MAX: Duration = Duration::from_millis(1);
 /// How long at most.
 const LINGER_MAX: Duration = Duration::from_micros(200);
 /// Fewer records than this are read before the sync, not beside it: waking another thread takes longer.
-const READ_BESIDE_MIN: usize = 100;
+const READ_BESIDE_MIN: usize = 200;
 
 #[derive(Default)]
 struct Waiting {

@@ -17,6 +17,8 @@ use super::measure::{Latencies, Stopwatch};
 const ANSWER_BYTES_MAX: usize = 512 << 20;
 /// What may be under way to this client, on a stream and in all.
 const WINDOW_BYTES: u32 = 4 << 20;
+/// The largest piece in which an answer may come: a batch in one.
+const FRAME_BYTES_MAX: u32 = 1 << 20;
 /// How long a server may need for an answer before a bench gives up.
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -70,7 +72,8 @@ async fn connect(url: &str) -> anyhow::Result<RedriveClient<Channel>> {
     let endpoint = Endpoint::from_shared(url.to_owned())
         .context("--url")?
         .initial_stream_window_size(WINDOW_BYTES)
-        .initial_connection_window_size(WINDOW_BYTES);
+        .initial_connection_window_size(WINDOW_BYTES)
+        .max_frame_size(FRAME_BYTES_MAX);
     let channel = endpoint.connect().await.with_context(|| format!("connecting to {url}"))?;
     Ok(RedriveClient::new(channel).max_decoding_message_size(ANSWER_BYTES_MAX))
 }

@@ -30,6 +30,8 @@ use tempfile::TempDir;
 
 use report::Report;
 
+use crate::config;
+
 /// Measures the server.
 #[derive(Debug, Args)]
 pub(crate) struct BenchArguments {
@@ -145,7 +147,11 @@ pub(crate) fn run(arguments: &BenchArguments) -> anyhow::Result<ExitCode> {
     }
     crate::system::allow_many_files();
     let context = Context::new(arguments)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting")?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(config::workers())
+        .enable_all()
+        .build()
+        .context("starting")?;
     let mut report = Report::new(context.dir.path());
     let done = runtime.block_on(async {
         for group in groups {
@@ -170,7 +176,7 @@ pub(crate) fn run(arguments: &BenchArguments) -> anyhow::Result<ExitCode> {
 /// A handler that parses what an enqueue parses and does nothing with it, until it is killed.
 pub(crate) fn parse_only() -> anyhow::Result<()> {
     // As many threads as the server beside it has.
-    let workers = std::thread::available_parallelism().map_or(1, |all| (all.get() - 1).max(1));
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(config::workers()).enable_all().build();
     runtime.context("starting")?.block_on(enqueue::parse_only())
 }

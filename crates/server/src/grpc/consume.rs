@@ -4,10 +4,10 @@
 //! for and pushes it. A message counts against the credit from its push until it is settled here, or its lease has run
 //! out.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use hashbrown::HashMap;
 use redrive_broker::{Broker, LeaseCall};
 use redrive_core::time::Timestamp;
 use redrive_store::Limit;
