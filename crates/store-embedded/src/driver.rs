@@ -20,8 +20,8 @@ const INBOX_MAX: usize = 4_096;
 const LINGER: Duration = Duration::from_micros(60);
 /// How much longer for each of those it has just answered together: they ask again one after the other.
 const LINGER_EACH: Duration = Duration::from_micros(3);
-/// How many that came during a sync are a crowd: more are on their way, and are waited for half as long as a sync takes, so
-/// that the next sync serves all of them.
+/// How many that came during a sync are a crowd: more are on their way, and are waited for as long as a sync takes, so that
+/// the next sync serves all of them.
 const CROWD_MIN: usize = 4;
 /// The longest sync that counts for that.
 const NAP_MAX: Duration = Duration::from_millis(1);
@@ -237,7 +237,7 @@ impl Loop {
                 let answered = start();
                 let linger = linger(together);
                 if self.inbox.len() >= CROWD_MIN {
-                    self.inbox.nap(self.sync_time / 2);
+                    self.inbox.nap(self.sync_time);
                 } else if self.company_is_soon {
                     self.gather(together, answered, linger);
                 }

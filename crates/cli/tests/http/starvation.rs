@@ -118,7 +118,7 @@ async fn a_redrive_of_very_many_takes_nothing_from_fresh_work() {
         settle_all(&server, "bury", &server.lease("orders", json!({"limit": WINDOW})).await).await;
     }
     let started = server.post("/v1/queues/orders/dead/redrive", json!({"rate": 20_000})).await.body;
-    assert_eq!(started["matched"], DEAD);
+    assert_eq!(started["total"], DEAD);
     let operation = format!("/v1/operations/{}", started["id"].as_str().unwrap());
     let mut back = 0;
     loop {

@@ -82,11 +82,18 @@ fn unread(error: &BytesRejection) -> Refusal {
 
 /// Reads an object of JSON, and says where it is wrong.
 pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
+    match serde_json::from_slice(bytes) {
+        Ok(Object(value)) => Ok(value),
+        Err(error) => Err(misplaced::<T>(bytes).unwrap_or_else(|| Refusal::field("", error.to_string()))),
+    }
+}
+
+/// Where the first mistake is. To keep track of that costs more than to read, so it is done only where there is one.
+fn misplaced<T: DeserializeOwned>(bytes: &[u8]) -> Option<Refusal> {
     let mut from = serde_json::Deserializer::from_slice(bytes);
-    let Object(value) = serde_path_to_error::deserialize(&mut from)
-        .map_err(|error| Refusal::field(pointer(error.path()), error.inner().to_string()))?;
-    from.end().map_err(|error| Refusal::field("", error.to_string()))?;
-    Ok(value)
+    let read: Result<Object<T>, _> = serde_path_to_error::deserialize(&mut from);
+    let error = read.err()?;
+    Some(Refusal::field(pointer(error.path()), error.inner().to_string()))
 }
 
 /// A path as a JSON pointer, as far as it is known.

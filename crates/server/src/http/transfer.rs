@@ -2,7 +2,7 @@
 
 use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures::{StreamExt, stream};
 use redrive_broker::{Broker, NewMessage, TraceParent};
@@ -11,7 +11,7 @@ use redrive_store::{EnqueueOutcome, Limit, ListRequest};
 use redrive_wire as wire;
 
 use super::Api;
-use super::extract::{InQueue, Query, parse};
+use super::extract::{InQueue, Query, Traced, parse};
 use super::messages::ListQuery;
 use super::problem::{Refusal, Refusals};
 use crate::convert;
@@ -140,13 +140,13 @@ impl Importer {
 pub(crate) async fn import(
     State(api): State<Api>,
     InQueue(queue): InQueue,
-    headers: HeaderMap,
+    Traced(trace): Traced,
     body: Body,
 ) -> Result<axum::Json<wire::Imported>, Refusal> {
     let mut importer = Importer {
         api,
         queue,
-        request: convert::trace_parent(&headers),
+        request: trace,
         line: 0,
         pending: Vec::new(),
         pending_bytes: 0,
