@@ -20,9 +20,11 @@ const INBOX_MAX: usize = 4_096;
 const LINGER: Duration = Duration::from_micros(60);
 /// How much longer for each of those it has just answered together: they ask again one after the other.
 const LINGER_EACH: Duration = Duration::from_micros(3);
-/// How many that came during a sync are a crowd: more are on their way, and are waited for as long as a sync takes, so that
-/// the next sync serves all of them.
-const CROWD_MIN: usize = 4;
+/// For how many frames nobody is waited for awake after they did not come.
+const ALONE: u8 = 32;
+/// How many that came during a sync are a crowd: more are on their way. The next sync may begin one sync later and serve all
+/// of them, which takes them no longer than two syncs, one for the first and one for the rest.
+const CROWD_MIN: usize = 2;
 /// The longest sync that counts for that.
 const NAP_MAX: Duration = Duration::from_millis(1);
 /// How long at most.
@@ -180,12 +182,6 @@ fn start() -> Instant {
     Instant::now()
 }
 
-/// How long to stay awake for those who were just answered together.
-fn linger(together: usize) -> Duration {
-    let each = LINGER_EACH * u32::try_from(together).unwrap_or(u32::MAX);
-    if together == 0 { Duration::ZERO } else { (LINGER + each).min(LINGER_MAX) }
-}
-
 /// The loop of the writer.
 struct Loop {
     engine: Engine,
@@ -197,8 +193,8 @@ struct Loop {
     unsynced: Option<(Files, Instant)>,
     /// How long the last sync took.
     sync_time: Duration,
-    /// Whether those who are answered ask again so soon that it is worth staying awake for them.
-    company_is_soon: bool,
+    /// For how many frames more nobody is waited for awake.
+    alone: u8,
     /// Whether a sync that went on beside the reading is over so soon that it is worth staying awake for it.
     sync_is_soon: bool,
 }
@@ -222,7 +218,7 @@ impl Loop {
             synced,
             unsynced: None,
             sync_time: Duration::ZERO,
-            company_is_soon: true,
+            alone: 0,
             sync_is_soon: true,
         }
     }
@@ -234,18 +230,11 @@ impl Loop {
                 if self.inbox.len() == 0 {
                     self.engine.idle();
                 }
-                let answered = start();
-                let linger = linger(together);
-                if self.inbox.len() >= CROWD_MIN {
-                    self.inbox.nap(self.sync_time);
-                } else if self.company_is_soon {
-                    self.gather(together, answered, linger);
-                }
+                self.gather(together);
                 let patience = self.patience();
                 if !self.inbox.take(&mut self.commands, patience) {
                     return self.engine.close();
                 }
-                self.company_is_soon = answered.elapsed() < linger;
             }
             self.sync_when_due();
             together = self.commands.len();
@@ -254,11 +243,38 @@ impl Loop {
         }
     }
 
-    /// Waits a moment for those that were just answered together: they ask again together, and one sync serves all.
-    fn gather(&self, together: usize, answered: Instant, linger: Duration) {
-        while self.inbox.len() < together && answered.elapsed() < linger {
+    /// Waits a moment for those that were just answered together: they ask again together, and one sync serves all. Who calls
+    /// in this process is back at once, and is waited for awake; who is elsewhere is not, and is waited for asleep, where
+    /// others have come meanwhile.
+    fn gather(&mut self, together: usize) {
+        let came = self.inbox.len();
+        let all = came + together;
+        if together == 0 {
+            return;
+        }
+        if self.alone > 0 {
+            self.alone -= 1;
+        } else if self.stay_awake(all) {
+            return;
+        } else {
+            self.alone = ALONE;
+        }
+        if came >= CROWD_MIN {
+            self.inbox.nap(self.sync_time);
+        }
+    }
+
+    /// Looks out for so many; says whether they came.
+    fn stay_awake(&self, all: usize) -> bool {
+        let each = LINGER_EACH * u32::try_from(all).unwrap_or(u32::MAX);
+        let (answered, linger) = (start(), (LINGER + each).min(LINGER_MAX));
+        while answered.elapsed() < linger {
+            if self.inbox.len() >= all {
+                return true;
+            }
             thread::yield_now();
         }
+        false
     }
 
     /// One frame. Where much has to be read for the answers, the disk syncs meanwhile.
