@@ -205,3 +205,51 @@ impl AsyncWrite for Greeted {
         self.stream.is_write_vectored()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt;
+
+    use super::*;
+
+    /// What is heard of a client that says these parts, one after the other, and hangs up.
+    async fn heard(parts: &[&[u8]]) -> io::Result<(bool, Vec<u8>)> {
+        let listener = listen(([127, 0, 0, 1], 0).into())?;
+        let mut client = TcpStream::connect(listener.local_addr()?).await?;
+        client.set_nodelay(true)?;
+        let (stream, _) = listener.accept().await?;
+        let say = async {
+            for part in parts {
+                client.write_all(part).await?;
+                tokio::task::yield_now().await;
+            }
+            client.shutdown().await
+        };
+        let (said, greeted) = tokio::join!(say, greet(stream));
+        said?;
+        let (mut stream, is_http2) = greeted?;
+        let mut all = Vec::new();
+        stream.read_to_end(&mut all).await?;
+        Ok((is_http2, all))
+    }
+
+    #[tokio::test]
+    async fn protocols_are_told_apart_however_slowly_they_begin_and_nothing_is_lost() {
+        let http1 = b"PRINT / HTTP/1.1\r\nhost: a\r\n\r\n";
+        let http2 = [&PREFACE[..], b"frames"].concat();
+        for at in 1..PREFACE.len() {
+            let (start, end) = http1.split_at(at);
+            assert_eq!(heard(&[start, end]).await.unwrap(), (false, http1.to_vec()), "{at}");
+            let (start, end) = http2.split_at(at);
+            assert_eq!(heard(&[start, end]).await.unwrap(), (true, http2.clone()), "{at}");
+        }
+    }
+
+    #[tokio::test]
+    async fn who_hangs_up_before_it_is_clear_wants_nothing() {
+        for said in [&b""[..], b"P", &PREFACE[..PREFACE.len() - 1]] {
+            assert_eq!(heard(&[said]).await.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        }
+        assert_eq!(heard(&[b"G"]).await.unwrap(), (false, b"G".to_vec()), "the parser refuses that");
+    }
+}
