@@ -263,18 +263,19 @@ def watch(api, done):
     """Events come as they happen, in order, and a reader that comes back goes on where it was."""
     watching = api.methods["WatchEvents"](v1(api, "WatchEventsRequest", queue=QUEUE, after=0), timeout=DEADLINE)
     seen = []
+    # What happens close together is told together, each kind once: the last ack may be told before the first nack.
+    missing = {"lease", "ack", "nack", "move_to_dlq"}
     for event in watching:
         equal(event.queue, QUEUE, "the queue of an event")
         assert not seen or event.offset > seen[-1].offset, "events came out of order"
         seen.append(event)
-        if sum(one.count for one in seen if one.type == "ack") == done:
+        missing.discard(event.type)
+        if not missing and sum(one.count for one in seen if one.type == "ack") == done:
             break
     watching.cancel()
     kinds = [event.type for event in seen]
     equal(kinds[:2], ["queue", "enqueue"], "the first events")
     equal(seen[1].count, 13, "how many messages came in")
-    for kind in ["lease", "ack", "nack", "move_to_dlq"]:
-        assert kind in kinds, f"no event tells of {kind}: {kinds}"
 
     later = api.methods["WatchEvents"](v1(api, "WatchEventsRequest", after=seen[1].offset), timeout=DEADLINE)
     equal(next(iter(later)), seen[2], "the event after the one that was read last")
