@@ -6,7 +6,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::Router;
@@ -34,6 +34,8 @@ const FRAME_BYTES_MAX: u32 = 256 << 10;
 /// How often a client on HTTP/2 is asked whether it is still there, and how long it may take to answer.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 const KEEP_ALIVE_TIME_MAX: Duration = Duration::from_secs(20);
+/// How long a client that says no more is taken to listen.
+const LISTENS_ON: Millis = Millis::new(100);
 /// What every HTTP/2 connection begins with.
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
@@ -150,16 +152,31 @@ async fn greet(mut stream: TcpStream) -> io::Result<(Greeted, bool)> {
         len += more;
     }
     let is_http2 = said[..len] == PREFACE[..];
-    Ok((Greeted { stream, said, read: 0, len }, is_http2))
+    Ok((Greeted { stream, said, read: 0, len, ended: None }, is_http2))
 }
 
 /// A connection whose first bytes have been looked at, and are read once more.
-#[derive(Debug)]
 struct Greeted {
     stream: TcpStream,
     said: [u8; PREFACE.len()],
     read: usize,
     len: usize,
+    /// When the end of what the client says is told.
+    ended: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+}
+
+impl Greeted {
+    /// Reads from the connection. Its end is told a little late: who has said all may still listen, and gets the answer to
+    /// what is done at once. A poll that waits for longer is given up, because most who end are gone.
+    fn read_on(&mut self, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = into.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(context, into))?;
+        if into.filled().len() > before || into.remaining() == 0 {
+            return Poll::Ready(Ok(()));
+        }
+        let late = self.ended.get_or_insert_with(|| Box::pin(pause(LISTENS_ON)));
+        late.as_mut().poll(context).map(Ok)
+    }
 }
 
 impl AsyncRead for Greeted {
@@ -171,7 +188,7 @@ impl AsyncRead for Greeted {
         let this = self.get_mut();
         let rest = &this.said[this.read..this.len];
         if rest.is_empty() {
-            return Pin::new(&mut this.stream).poll_read(context, into);
+            return this.read_on(context, into);
         }
         let part = &rest[..rest.len().min(into.remaining())];
         into.put_slice(part);
