@@ -10,6 +10,8 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::Router;
+use futures::FutureExt as _;
+use futures::future::FusedFuture;
 use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -162,7 +164,7 @@ struct Greeted {
     read: usize,
     len: usize,
     /// When the end of what the client says is told.
-    ended: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    ended: Option<Pin<Box<dyn FusedFuture<Output = ()> + Send>>>,
 }
 
 impl Greeted {
@@ -174,8 +176,12 @@ impl Greeted {
         if into.filled().len() > before || into.remaining() == 0 {
             return Poll::Ready(Ok(()));
         }
-        let late = self.ended.get_or_insert_with(|| Box::pin(pause(LISTENS_ON)));
-        late.as_mut().poll(context).map(Ok)
+        let late = self.ended.get_or_insert_with(|| Box::pin(pause(LISTENS_ON).fuse()));
+        // Whoever reads on after the end is told of it again.
+        if !late.is_terminated() {
+            ready!(late.as_mut().poll(context));
+        }
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -247,6 +253,7 @@ mod tests {
         let (mut stream, is_http2) = greeted?;
         let mut all = Vec::new();
         stream.read_to_end(&mut all).await?;
+        assert_eq!(stream.read(&mut [0]).await?, 0, "the end stays the end");
         Ok((is_http2, all))
     }
 
