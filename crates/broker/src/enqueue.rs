@@ -76,7 +76,8 @@ impl Broker {
 
     async fn enqueue_batch(&self, batch: Batch<EnqueueItem>) -> Result<Vec<EnqueueOutcome>, BrokerError> {
         let told: Vec<Told> = batch.items().iter().map(Told::of).collect();
-        let unknown = self.config.auto_create && !self.all_known(&batch).await?;
+        let known = self.known_queues(&batch).await?;
+        let unknown = self.config.auto_create && known.iter().any(Option::is_none);
         let repeat = unknown.then(|| batch.clone());
         let mut outcomes = self.store.enqueue(self.at(), batch).await?;
         if let Some(repeat) = repeat
@@ -85,20 +86,25 @@ impl Broker {
             // Where something was enqueued beside it, only what was refused is asked for again.
             outcomes = self.enqueue_rest(repeat, outcomes).await?;
         }
-        self.tell_enqueued(&told, &outcomes);
+        self.tell_enqueued(&told, &known, &outcomes);
         Ok(outcomes)
     }
 
-    /// Whether all queues of a batch are there, or were a moment ago.
-    async fn all_known(&self, batch: &Batch<EnqueueItem>) -> Result<bool, BrokerError> {
+    /// The queues of a batch that are there, or were a moment ago.
+    async fn known_queues(&self, batch: &Batch<EnqueueItem>) -> Result<Vec<Option<Arc<Live>>>, BrokerError> {
+        let mut known = Vec::new();
         for item in batch.items().chunk_by(|one, next| one.queue == next.queue).filter_map(<[_]>::first) {
+            if !self.config.auto_create {
+                known.push(self.queues.known(&item.queue));
+                continue;
+            }
             match self.live(&item.queue).await {
-                Ok(_) => {}
-                Err(BrokerError::Queue(QueueError::NotFound(_))) => return Ok(false),
+                Ok(live) => known.push(Some(live)),
+                Err(BrokerError::Queue(QueueError::NotFound(_))) => known.push(None),
                 Err(error) => return Err(error),
             }
         }
-        Ok(true)
+        Ok(known)
     }
 
     /// Creates the queues that were missing; says whether there were any.
@@ -144,7 +150,7 @@ impl Broker {
     }
 
     /// Wakes who waits, counts, and tells.
-    fn tell_enqueued(&self, told: &[Told], outcomes: &[EnqueueOutcome]) {
+    fn tell_enqueued(&self, told: &[Told], known: &[Option<Arc<Live>>], outcomes: &[EnqueueOutcome]) {
         let now = self.now();
         let mut counts = BTreeMap::<&QueueName, (u64, u64)>::new();
         let mut live: Option<Arc<Live>> = None;
@@ -160,7 +166,11 @@ impl Broker {
                 }
                 EnqueueOutcome::Duplicate { .. } => *duplicates += 1,
                 // Somebody else deleted it: the next message finds that it is not there, and may create it.
-                EnqueueOutcome::Refused(EnqueueRefusal::QueueNotFound(gone)) => self.forget_queue(&gone.0),
+                EnqueueOutcome::Refused(EnqueueRefusal::QueueNotFound(gone)) => {
+                    if let Some(live) = known.iter().flatten().find(|live| live.name == gone.0) {
+                        self.forget_queue(live);
+                    }
+                }
                 EnqueueOutcome::Refused(_) | EnqueueOutcome::Aborted => {}
             }
         }

@@ -49,11 +49,11 @@ impl Broker {
 
     /// Deletes a queue; by force, its messages and their leases with it.
     pub async fn delete_queue(&self, request: DeleteQueue) -> Result<(), BrokerError> {
-        let name = request.name.clone();
+        let live = self.live(&request.name).await?;
         self.store.delete_queue(self.at(), request).await?;
-        self.forget_queue(&name);
-        self.forget_attempts_of(&name);
-        self.tell_queue(Act::Deleted, &name);
+        self.forget_queue(&live);
+        self.forget_attempts_of(&live.name);
+        self.tell_queue(Act::Deleted, &live.name);
         Ok(())
     }
 

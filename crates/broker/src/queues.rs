@@ -109,8 +109,11 @@ impl Queues {
         Arc::clone(live)
     }
 
-    fn remove(&self, name: &QueueName) -> Option<Arc<Live>> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).remove(name)
+    /// Removes a queue and says that it was there, unless it was deleted and made again meanwhile.
+    fn remove(&self, live: &Arc<Live>) -> bool {
+        let mut queues = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let same = queues.get(&live.name).is_some_and(|known| Arc::ptr_eq(known, live));
+        same && queues.remove(&live.name).is_some()
     }
 }
 
@@ -137,12 +140,37 @@ impl Broker {
         live.wake();
     }
 
-    /// A queue is gone.
-    pub(crate) fn forget_queue(&self, name: &QueueName) {
-        if let Some(live) = self.queues.remove(name) {
+    /// A queue is gone, which says nothing about one of the same name that came into being meanwhile.
+    pub(crate) fn forget_queue(&self, live: &Arc<Live>) {
+        if self.queues.remove(live) {
             live.waiters.wake_all();
             live.due_changed.notify_one();
+            self.metrics.forget_queue(&live.name);
         }
-        self.metrics.forget_queue(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redrive_core::queue::{Pauses, QueueConfig};
+
+    use super::*;
+
+    #[test]
+    fn who_finds_a_queue_gone_forgets_that_one_and_not_the_next_of_its_name() {
+        let (queues, defaults) = (Queues::default(), QueueSettings::default());
+        let name = QueueName::new("jobs").unwrap();
+        let queue = Queue {
+            name: name.clone(),
+            created_at: Timestamp::default(),
+            version: 1,
+            config: QueueConfig::default(),
+            pauses: Pauses::default(),
+        };
+        let gone = queues.add(&queue, &defaults);
+        assert!(queues.remove(&gone));
+        let next = queues.add(&queue, &defaults);
+        assert!(!queues.remove(&gone), "somebody was late");
+        assert!(queues.known(&name).is_some_and(|known| Arc::ptr_eq(&known, &next)));
     }
 }
