@@ -134,10 +134,16 @@ async fn serve(config: Config, time: TimeSource) -> anyhow::Result<()> {
     let app = time.control(http::router(http::Api::new(broker.clone())));
     let app = grpc::add_to(app, broker.clone()).await;
     let ending = broker.clone();
-    let serving = tokio::spawn(async move {
+    let mut serving = tokio::spawn(async move {
         redrive_server::serve(listener, app, ending.stopped()).await;
     });
-    told_to_end().await?;
+    tokio::select! {
+        told = told_to_end() => told?,
+        ended = &mut serving => {
+            ended.context("serving")?;
+            anyhow::bail!("the port was closed though nobody said so");
+        }
+    }
     end(background, serving, traces).await
 }
 
