@@ -5,7 +5,7 @@ use std::str::FromStr;
 use redrive_core::invalid::Invalid;
 use redrive_core::message::{DeadReason, State};
 use redrive_core::time::Timestamp;
-use redrive_store::Filter;
+use redrive_store::{ClassFilter, Filter};
 use redrive_wire as wire;
 
 use super::timestamp;
@@ -43,6 +43,11 @@ pub(crate) fn filter(body: wire::FilterBody) -> Result<Filter, Invalid> {
     };
     filter.check()?;
     Ok(filter)
+}
+
+/// Which messages a consumer takes.
+pub(crate) fn classes(types: &[String], sources: &[String]) -> Result<ClassFilter, Invalid> {
+    Ok(ClassFilter { kinds: parsed("types", types)?, sources: parsed("sources", sources)? })
 }
 
 fn parsed<T: FromStr<Err = Invalid>>(field: &'static str, texts: &[String]) -> Result<Vec<T>, Invalid> {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use data_encoding::BASE64;
 use redrive_broker::{Delivery, Obstacle, Why};
 use redrive_core::invalid::Invalid;
-use redrive_core::lifecycle::{Draft, Reschedule, When};
+use redrive_core::lifecycle::{Draft, Reschedule};
 use redrive_core::message::{
     AttemptRecord, Body, Cause, Checkpoint, ContentType, Dedup, Headers, Message, MessageId, Priority, Spec,
     Uniqueness,
@@ -17,7 +17,7 @@ use redrive_core::time::{Millis, Timestamp};
 use redrive_store::{Judged, Released};
 use redrive_wire as wire;
 
-use super::{millis, time, timestamp};
+use super::{millis, time, timestamp, when};
 
 /// A message that somebody handed over. The largest body is the server's to say.
 pub(crate) fn new_message(
@@ -54,8 +54,8 @@ pub(crate) fn new_message(
     let draft = Draft {
         spec,
         priority: priority(message.priority)?,
-        visible: when("delay_ms", message.delay_ms, message.visible_at)?.unwrap_or_default(),
-        expires: when("ttl_ms", message.ttl_ms, message.expires_at)?,
+        visible: when("delay_ms", message.delay_ms, message.visible_at.map(timestamp))?.unwrap_or_default(),
+        expires: when("ttl_ms", message.ttl_ms, message.expires_at.map(timestamp))?,
     };
     let id = message.id.map(|id| id.parse()).transpose()?;
     Ok(redrive_broker::NewMessage { queue, id, draft, idempotency_key: None, request: None })
@@ -99,18 +99,8 @@ fn priority(level: Option<u8>) -> Result<Priority, Invalid> {
     level.map_or(Ok(Priority::default()), Priority::new)
 }
 
-fn when(field: &'static str, after: Option<u64>, at: Option<wire::Time>) -> Result<Option<When>, Invalid> {
-    match (after, at) {
-        (Some(_), Some(_)) => Err(Invalid::unusable(field, "a span and a time must not both be given")),
-        (Some(0), None) if field == "delay_ms" => Ok(Some(When::Now)),
-        (Some(ms), None) => Ok(Some(When::After(Millis::new(ms)))),
-        (None, Some(at)) => Ok(Some(When::At(timestamp(at)))),
-        (None, None) => Ok(None),
-    }
-}
-
 pub(crate) fn reschedule(request: &wire::RescheduleRequest) -> Result<Reschedule, Invalid> {
-    let visible = when("delay_ms", request.delay_ms, request.visible_at)?;
+    let visible = when("delay_ms", request.delay_ms, request.visible_at.map(timestamp))?;
     let priority = request.priority.map(Priority::new).transpose()?;
     if visible.is_none() && priority.is_none() {
         return Err(Invalid::unusable("delay_ms", "one of delay_ms, visible_at and priority must be given"));

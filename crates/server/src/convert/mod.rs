@@ -9,6 +9,7 @@ pub(crate) mod queue;
 use axum::http::HeaderMap;
 use redrive_broker::TraceParent;
 use redrive_core::invalid::Invalid;
+use redrive_core::lifecycle::When;
 use redrive_core::limits::{DELAY_MAX, LEASE_MAX};
 use redrive_core::policy::Asked;
 use redrive_core::time::{Millis, Timestamp};
@@ -31,6 +32,21 @@ pub(crate) fn trace_parent(headers: &HeaderMap) -> Option<TraceParent> {
     let mut values = headers.get_all(TraceParent::HEADER).iter();
     let value = values.next().filter(|_| values.next().is_none())?;
     TraceParent::parse(value.to_str().ok()?)
+}
+
+/// When something is to happen: after a span or at a time.
+pub(crate) fn when(
+    field: &'static str,
+    after: Option<u64>,
+    at: Option<Timestamp>,
+) -> Result<Option<When>, Invalid> {
+    match (after, at) {
+        (Some(_), Some(_)) => Err(Invalid::unusable(field, "a span and a time must not both be given")),
+        (Some(0), None) if field == "delay_ms" => Ok(Some(When::Now)),
+        (Some(ms), None) => Ok(Some(When::After(Millis::new(ms)))),
+        (None, Some(at)) => Ok(Some(When::At(at))),
+        (None, None) => Ok(None),
+    }
 }
 
 /// A delay that a consumer asks for. The store limits it, too, but it sees only the items whose receipts are right.

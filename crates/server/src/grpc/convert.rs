@@ -6,7 +6,7 @@ use redrive_broker::{
     Bury, Delivery, Event, Extend, Happening, LeaseCall, Nack, Release, Settlement, Target,
 };
 use redrive_core::invalid::Invalid;
-use redrive_core::lifecycle::{Draft, When};
+use redrive_core::lifecycle::Draft;
 use redrive_core::message::{
     Body, Checkpoint, ContentType, Dedup, ErrorText, Headers, Lane, MessageId, Priority, Spec, Uniqueness,
 };
@@ -14,7 +14,7 @@ use redrive_core::policy::Verdict;
 use redrive_core::queue as domain;
 use redrive_core::queue::QueueName;
 use redrive_core::time::{Millis, Timestamp};
-use redrive_store::{Acked, ClassFilter, Judged, LaneChoice, Limit, Released};
+use redrive_store::{Acked, Judged, LaneChoice, Limit, Released};
 use redrive_wire as wire;
 use redrive_wire::{Maybe, v1};
 
@@ -53,27 +53,19 @@ pub(crate) fn new_message(
         Some(level) => Priority::new(u8::try_from(level).unwrap_or(u8::MAX))?,
         None => Priority::default(),
     };
+    let visible_at = message.visible_at_ms.map(Timestamp::from_millis);
+    let expires_at = message.expires_at_ms.map(Timestamp::from_millis);
     let draft = Draft {
         spec,
         priority,
-        visible: when("delay_ms", message.delay_ms, message.visible_at_ms)?.unwrap_or_default(),
-        expires: when("ttl_ms", message.ttl_ms, message.expires_at_ms)?,
+        visible: convert::when("delay_ms", message.delay_ms, visible_at)?.unwrap_or_default(),
+        expires: convert::when("ttl_ms", message.ttl_ms, expires_at)?,
     };
     let id = match message.id.as_str() {
         "" => None,
         id => Some(id.parse()?),
     };
     Ok(redrive_broker::NewMessage { queue, id, draft, idempotency_key: None, request: None })
-}
-
-fn when(field: &'static str, after: Option<u64>, at: Option<u64>) -> Result<Option<When>, Invalid> {
-    match (after, at) {
-        (Some(_), Some(_)) => Err(Invalid::unusable(field, "a span and a time must not both be given")),
-        (Some(0), None) if field == "delay_ms" => Ok(Some(When::Now)),
-        (Some(ms), None) => Ok(Some(When::After(Millis::new(ms)))),
-        (None, Some(at)) => Ok(Some(When::At(Timestamp::from_millis(at)))),
-        (None, None) => Ok(None),
-    }
 }
 
 fn lane(lane: i32) -> Result<LaneChoice, Invalid> {
@@ -85,13 +77,6 @@ fn lane(lane: i32) -> Result<LaneChoice, Invalid> {
     }
 }
 
-fn filter(types: &[String], sources: &[String]) -> Result<ClassFilter, Invalid> {
-    Ok(ClassFilter {
-        kinds: types.iter().map(|name| name.parse()).collect::<Result<_, _>>()?,
-        sources: sources.iter().map(|name| name.parse()).collect::<Result<_, _>>()?,
-    })
-}
-
 pub(crate) fn lease(request: &v1::LeaseRequest) -> Result<LeaseCall, Invalid> {
     Ok(LeaseCall {
         queue: request.queue.parse()?,
@@ -99,7 +84,7 @@ pub(crate) fn lease(request: &v1::LeaseRequest) -> Result<LeaseCall, Invalid> {
         consumer: request.consumer.parse()?,
         time: convert::millis(request.lease_ms),
         lane: lane(request.lane)?,
-        filter: filter(&request.types, &request.sources)?,
+        filter: convert::filter::classes(&request.types, &request.sources)?,
         wait: Millis::new(request.wait_ms),
     })
 }
@@ -112,7 +97,7 @@ pub(crate) fn consume(start: &v1::ConsumeStart) -> Result<LeaseCall, Invalid> {
         consumer: start.consumer.parse()?,
         time: convert::millis(start.lease_ms),
         lane: lane(start.lane)?,
-        filter: filter(&start.types, &start.sources)?,
+        filter: convert::filter::classes(&start.types, &start.sources)?,
         wait: Millis::ZERO,
     })
 }

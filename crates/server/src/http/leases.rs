@@ -6,7 +6,7 @@ use redrive_broker::{Bury, Extend, LeaseCall, Nack, Release, Settlement, Target}
 use redrive_core::invalid::Invalid;
 use redrive_core::message::{ErrorText, Lane};
 use redrive_core::time::{Millis, Timestamp};
-use redrive_store::{ClassFilter, Judged, LaneChoice, Limit, Released};
+use redrive_store::{Judged, LaneChoice, Limit, Released};
 use redrive_wire as wire;
 
 use super::Api;
@@ -22,13 +22,6 @@ fn lane(text: Option<&str>) -> Result<LaneChoice, Refusal> {
         Some("retry") => Ok(LaneChoice::Only(Lane::Retry)),
         Some(_) => Err(Refusal::field("/lane", "must be fresh or retry")),
     }
-}
-
-fn class_filter(types: &[String], sources: &[String]) -> Result<ClassFilter, Invalid> {
-    Ok(ClassFilter {
-        kinds: types.iter().map(|name| name.parse()).collect::<Result<_, _>>()?,
-        sources: sources.iter().map(|name| name.parse()).collect::<Result<_, _>>()?,
-    })
 }
 
 /// Leases messages. Where none is ready, it waits for as long as it is told, and is answered when one is.
@@ -49,7 +42,7 @@ pub(crate) async fn lease(
         consumer: request.consumer.unwrap_or_default().parse()?,
         time: convert::millis(request.lease_ms),
         lane: lane(request.lane.as_deref())?,
-        filter: class_filter(&request.types, &request.sources)?,
+        filter: convert::filter::classes(&request.types, &request.sources)?,
         wait: wait.unwrap_or_default(),
         queue,
     };
