@@ -4,11 +4,13 @@
 //!   not write; [`limits`] has every bound, [`invalid`] the one error for breaking them.
 //! * [`lifecycle`]: the table of transitions and one rule per verb.
 //! * [`policy`]: the judge and its backoff, lanes, fairness, the breaker, failure fingerprints.
+//! * [`access`]: who may do what, and what a caller shows.
 //! * [`topic`]: topics of the event bus and the patterns that match them.
 //!
 //! Nothing here does I/O, waits, or knows what time it is: [`time`] and [`dice`] are arguments. That is what
 //! lets one seed replay a history through every store.
 
+pub mod access;
 pub mod dice;
 pub mod invalid;
 pub mod lease;

@@ -54,6 +54,15 @@ pub const BREAKER_WINDOW_MESSAGES_MAX: usize = 4_096;
 /// Most attempts that a broker traces at a time; more go untraced.
 pub const TRACED_ATTEMPTS_MAX: usize = 100_000;
 
+/// Longest name of an API key, in bytes.
+pub const KEY_NAME_BYTES_MAX: usize = 80;
+/// Most grants of one API key.
+pub const GRANTS_MAX: usize = 64;
+/// Most API keys of one store, revoked and expired ones included.
+pub const API_KEYS_MAX: usize = 10_000;
+/// Longest time for which the secret that a rotation replaces still works: seven days.
+pub const KEY_OVERLAP_MAX: Millis = Millis::from_days(7);
+
 /// Largest weight of a fairness key.
 pub const WEIGHT_MAX: u32 = 1_000;
 /// Most fairness keys of one queue that carry a weight or a pause of their own.
