@@ -31,6 +31,8 @@ pub struct BrokerConfig {
     pub history_samples: usize,
     /// How many queues, and how many message types, have metrics of their own; the rest is counted as `other`.
     pub metric_labels_max: usize,
+    /// How long entries of the audit trail are kept.
+    pub audit_kept: Millis,
     /// How attempts are traced, if they are.
     pub traces: Option<TraceConfig>,
 }
@@ -48,6 +50,7 @@ impl Default for BrokerConfig {
             history_interval: Millis::from_secs(10),
             history_samples: 360,
             metric_labels_max: 1_000,
+            audit_kept: Millis::from_days(90),
             traces: None,
         }
     }

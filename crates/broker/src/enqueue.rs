@@ -39,6 +39,16 @@ impl Broker {
         messages: Vec<NewMessage>,
         all_or_nothing: bool,
     ) -> Result<Vec<Result<EnqueueOutcome, BrokerError>>, BrokerError> {
+        self.enqueue_as(messages, all_or_nothing, true).await
+    }
+
+    /// The same for somebody who may or may not create queues.
+    pub(crate) async fn enqueue_as(
+        &self,
+        messages: Vec<NewMessage>,
+        all_or_nothing: bool,
+        create: bool,
+    ) -> Result<Vec<Result<EnqueueOutcome, BrokerError>>, BrokerError> {
         let start = self.now();
         let requests = self.requests_to_trace(&messages);
         let items = self.items(messages, start)?;
@@ -47,7 +57,7 @@ impl Broker {
         let mut items: Vec<EnqueueItem> = items.into_iter().map(|(item, _)| item).collect();
         let sends = self.begin_sends(&mut items, &requests);
         let batch = if all_or_nothing { Batch::all_or_nothing(items)? } else { Batch::each(items)? };
-        let outcomes = self.enqueue_batch(batch).await?;
+        let outcomes = self.enqueue_batch(batch, create && self.config.auto_create).await?;
         self.end_sends(&sends, &outcomes, start);
         Ok(outcomes.into_iter().zip(prints).map(|(outcome, print)| same_message(outcome, print)).collect())
     }
@@ -74,10 +84,14 @@ impl Broker {
         Ok(items)
     }
 
-    async fn enqueue_batch(&self, batch: Batch<EnqueueItem>) -> Result<Vec<EnqueueOutcome>, BrokerError> {
+    async fn enqueue_batch(
+        &self,
+        batch: Batch<EnqueueItem>,
+        create: bool,
+    ) -> Result<Vec<EnqueueOutcome>, BrokerError> {
         let told: Vec<Told> = batch.items().iter().map(Told::of).collect();
-        let known = self.known_queues(&batch).await?;
-        let unknown = self.config.auto_create && known.iter().any(Option::is_none);
+        let known = self.known_queues(&batch, create).await?;
+        let unknown = create && known.iter().any(Option::is_none);
         let repeat = unknown.then(|| batch.clone());
         let mut outcomes = self.store.enqueue(self.at(), batch).await?;
         if let Some(repeat) = repeat
@@ -91,10 +105,14 @@ impl Broker {
     }
 
     /// The queues of a batch that are there, or were a moment ago.
-    async fn known_queues(&self, batch: &Batch<EnqueueItem>) -> Result<Vec<Option<Arc<Live>>>, BrokerError> {
+    async fn known_queues(
+        &self,
+        batch: &Batch<EnqueueItem>,
+        create: bool,
+    ) -> Result<Vec<Option<Arc<Live>>>, BrokerError> {
         let mut known = Vec::new();
         for item in batch.items().chunk_by(|one, next| one.queue == next.queue).filter_map(<[_]>::first) {
-            if !self.config.auto_create {
+            if !create {
                 known.push(self.queues.known(&item.queue));
                 continue;
             }

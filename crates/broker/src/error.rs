@@ -1,11 +1,13 @@
 //! Why the broker did not do what it was asked.
 
+use redrive_core::access::KeyId;
 use redrive_core::invalid::Invalid;
 use redrive_core::queue::QueueName;
 use redrive_core::receipt::InvalidReceipt;
 use redrive_store::{QueueError, QueueNotFound, RetryAdvice, StoreError};
 use thiserror::Error;
 
+use crate::access::Unauthenticated;
 use crate::operations::OperationId;
 
 /// Why the broker did not do what it was asked. Nothing happened, unless the store says that it does not know.
@@ -47,6 +49,60 @@ pub enum BrokerError {
     /// The queue has no breaker.
     #[error("{0} has no breaker")]
     NoBreaker(QueueName),
+    /// What was asked for one message was not done.
+    #[error("{detail}")]
+    NotApplied {
+        /// The stable word for why.
+        code: &'static str,
+        /// The same for a person.
+        detail: String,
+    },
+    /// The caller was not let in.
+    #[error(transparent)]
+    Unauthenticated(#[from] Unauthenticated),
+    /// The caller may not do that.
+    #[error("this API key may not {what}{}", on(.queue.as_ref()))]
+    Forbidden {
+        /// What.
+        what: &'static str,
+        /// To which queue.
+        queue: Option<QueueName>,
+    },
+    /// The caller wants to give what it does not hold.
+    #[error("{what}: an API key can only give what it holds")]
+    NotHeld {
+        /// What.
+        what: &'static str,
+    },
+    /// The key has as much of something as it may have.
+    #[error("{what}: the quota of this API key is {max}")]
+    QuotaReached {
+        /// Of what.
+        what: &'static str,
+        /// How much.
+        max: u32,
+    },
+    /// There are as many API keys as there may be.
+    #[error("API keys: the limit is {max}")]
+    TooManyKeys {
+        /// The limit.
+        max: usize,
+    },
+    /// There is no such API key.
+    #[error("there is no API key {0}")]
+    KeyNotFound(KeyId),
+    /// The API key has come to its end.
+    #[error("API key {0} was revoked or has expired")]
+    KeyEnded(KeyId),
+    /// The id of a new API key is taken.
+    #[error("the id of the new API key is taken")]
+    KeyIdTaken,
+    /// The API key stands in the environment of the server, and is changed there.
+    #[error("this API key stands in the environment of the server, and is changed there")]
+    KeyOfEnvironment,
+    /// The server lets in anyone.
+    #[error("this server was started without API keys: start it with a bootstrap key")]
+    KeysNotInUse,
     /// The machine has no randomness.
     #[error("no randomness: {0}")]
     NoChance(#[from] getrandom::Error),
@@ -60,12 +116,23 @@ impl BrokerError {
             Self::Stopping
             | Self::TooManyPolls { .. }
             | Self::TooManyOperations { .. }
+            | Self::QuotaReached { .. }
+            | Self::KeyIdTaken
             | Self::NoChance(_) => RetryAdvice::Retry,
             Self::InvalidReceipt(_)
             | Self::MessageNotFound(_)
             | Self::OperationNotFound(_)
             | Self::OperationEnded(_)
             | Self::KeyReused
+            | Self::NotApplied { .. }
+            | Self::Unauthenticated(_)
+            | Self::Forbidden { .. }
+            | Self::NotHeld { .. }
+            | Self::TooManyKeys { .. }
+            | Self::KeyNotFound(_)
+            | Self::KeyEnded(_)
+            | Self::KeyOfEnvironment
+            | Self::KeysNotInUse
             | Self::NoBreaker(_) => RetryAdvice::GiveUp,
         }
     }
@@ -83,9 +150,24 @@ impl BrokerError {
             Self::TooManyOperations { .. } => "TOO_MANY_OPERATIONS",
             Self::KeyReused => "IDEMPOTENCY_KEY_REUSED",
             Self::NoBreaker(_) => "NO_BREAKER",
-            Self::NoChance(_) => "UNAVAILABLE",
+            Self::NotApplied { code, .. } => code,
+            Self::Unauthenticated(refused) => refused.code(),
+            Self::Forbidden { .. } => "FORBIDDEN",
+            Self::NotHeld { .. } => "NOT_HELD",
+            Self::QuotaReached { .. } => "QUOTA_REACHED",
+            Self::TooManyKeys { .. } => "TOO_MANY_KEYS",
+            Self::KeyNotFound(_) => "KEY_NOT_FOUND",
+            Self::KeyEnded(_) => "KEY_ENDED",
+            Self::KeyIdTaken | Self::NoChance(_) => "UNAVAILABLE",
+            Self::KeyOfEnvironment => "KEY_OF_ENVIRONMENT",
+            Self::KeysNotInUse => "KEYS_NOT_IN_USE",
         }
     }
+}
+
+/// Where, if it is known.
+fn on(queue: Option<&QueueName>) -> String {
+    queue.map(|queue| format!(" {queue}")).unwrap_or_default()
 }
 
 impl From<StoreError> for BrokerError {

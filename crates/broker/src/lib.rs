@@ -5,9 +5,12 @@
 //! time comes. `breaker` tells an outage from a poison message, `operations` does what takes more than one call. `events`,
 //! `metrics`, `history`, `log` and `trace` tell what happened, `why` what does not.
 //!
+//! `access` stands before all of it: APIs reach the broker through a [`Gate`], which knows who asks.
+//!
 //! The store decides and remembers; what is kept here (who waits, windows, samples) is gone with the process, and
 //! nothing is lost by that.
 
+mod access;
 mod breaker;
 mod broker;
 mod chance;
@@ -30,6 +33,10 @@ mod trace;
 mod waiters;
 mod why;
 
+pub use access::{
+    Access, Act as AuditAct, ApiKey, AuditEntry, Caller, Consuming, Cut, Gate, NewKey, Quotas, Shown,
+    Unauthenticated, Who, has_keys,
+};
 pub use breaker::BreakerView;
 pub use broker::{Background, Broker, Shared};
 #[cfg(feature = "test-clock")]

@@ -43,6 +43,11 @@ struct OfState {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfCode {
+    code: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OfCause {
     queue: Bounded,
     cause: &'static str,
@@ -114,6 +119,7 @@ pub(crate) struct Metrics {
     run_seconds: Family<OfQueue, Histogram>,
     attempts_to_success: Histogram,
     attempts_untraced: Counter,
+    refused: Counters<OfCode>,
 }
 
 fn seconds() -> Histogram {
@@ -146,6 +152,7 @@ impl Metrics {
             run_seconds: Family::new_with_constructor(seconds),
             attempts_to_success: Histogram::new([1.0, 2.0, 3.0, 4.0, 5.0, 8.0, 13.0, 21.0]),
             attempts_untraced: Counter::default(),
+            refused: Family::default(),
         };
         metrics.register();
         metrics
@@ -205,6 +212,7 @@ impl Metrics {
             "Attempts that were not traced because too many were at the same time",
             self.attempts_untraced.clone(),
         );
+        registry.register("refused", "Requests that were refused to who made them", self.refused.clone());
     }
 
     fn of_queue(&self, queue: &QueueName) -> OfQueue {
@@ -267,6 +275,11 @@ impl Metrics {
 
     pub(crate) fn untraced(&self, attempts: u64) {
         self.attempts_untraced.inc_by(attempts);
+    }
+
+    /// A caller was not let in, or may not do what it asked for.
+    pub(crate) fn refused(&self, code: &'static str) {
+        self.refused.get_or_create(&OfCode { code }).inc();
     }
 
     pub(crate) fn polls(&self, more: i64) {

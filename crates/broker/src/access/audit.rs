@@ -1,0 +1,184 @@
+//! The audit trail: what operators did, and what was refused to whom.
+//!
+//! A deed is written down when it is done, before its answer leaves. Refusals may come as fast as somebody can send
+//! them, so those that are alike are counted together and written down a few times a minute.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+
+use redrive_core::access::KeyId;
+use redrive_core::queue::QueueName;
+use redrive_core::time::{Millis, Timestamp};
+use redrive_store::{Append, Limit, LogName, LogRecord, Now, Store, StoreError};
+use serde::{Deserialize, Serialize};
+
+/// How long refusals are counted together.
+pub(crate) const COALESCE: Millis = Millis::from_secs(5);
+/// Most refusals of different kinds that are counted at a time; the rest is counted as one.
+const KINDS_MAX: usize = 256;
+
+/// Who did something.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Who {
+    /// The id of the key that was shown; `None` where none was, or none is needed.
+    pub key: Option<String>,
+    /// What people call it.
+    pub name: Option<String>,
+}
+
+/// Something that was done, or refused.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Act {
+    /// Who.
+    #[serde(flatten)]
+    pub who: Who,
+    /// From where.
+    pub from: Option<IpAddr>,
+    /// What.
+    pub what: String,
+    /// To which queue, or to which key.
+    pub on: Option<String>,
+    /// `ok`, or the code of the error.
+    pub result: String,
+}
+
+/// An entry of the trail.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditEntry {
+    /// Its number.
+    pub sequence: u64,
+    /// When it was written down.
+    pub at: Timestamp,
+    /// What was done.
+    pub act: Act,
+    /// How often, where several were alike.
+    pub count: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Written {
+    #[serde(flatten)]
+    act: Act,
+    count: u64,
+}
+
+impl AuditEntry {
+    fn read(record: &LogRecord) -> Option<Self> {
+        let written: Written = serde_json::from_slice(&record.value).ok()?;
+        Some(Self { sequence: record.sequence, at: record.at, act: written.act, count: written.count })
+    }
+
+    /// The queue it is about, if it is about one.
+    pub(crate) fn queue(&self) -> Option<QueueName> {
+        self.act.on.as_ref().and_then(|on| QueueName::new(on).ok())
+    }
+}
+
+/// The trail of a store.
+#[derive(Debug)]
+pub(crate) struct Audit {
+    log: LogName,
+    refused: Mutex<HashMap<Act, u64>>,
+}
+
+impl Default for Audit {
+    fn default() -> Self {
+        let log = LogName::new("audit").expect("a name");
+        Self { log, refused: Mutex::default() }
+    }
+}
+
+impl Audit {
+    /// Notes a refusal, to be written down soon.
+    pub(crate) fn refused(&self, act: Act) {
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let full = refused.len() >= KINDS_MAX && !refused.contains_key(&act);
+        let act = if full { other(act) } else { act };
+        *refused.entry(act).or_default() += 1;
+    }
+
+    /// Writes down something that was done.
+    pub(crate) async fn done(&self, store: &dyn Store, now: Now, act: Act) -> Result<(), StoreError> {
+        self.append(store, now, vec![(act, 1)]).await
+    }
+
+    /// Writes down what was refused.
+    pub(crate) async fn flush(&self, store: &dyn Store, now: Now) -> Result<(), StoreError> {
+        let refused = std::mem::take(&mut *self.refused.lock().unwrap_or_else(PoisonError::into_inner));
+        if refused.is_empty() {
+            return Ok(());
+        }
+        for (act, count) in &refused {
+            let from = act.from.map(tracing::field::display);
+            tracing::warn!(
+                key = act.who.key,
+                what = act.what,
+                on = act.on,
+                from,
+                result = act.result,
+                count,
+                "refused"
+            );
+        }
+        self.append(store, now, refused.into_iter().collect()).await
+    }
+
+    async fn append(&self, store: &dyn Store, now: Now, acts: Vec<(Act, u64)>) -> Result<(), StoreError> {
+        let written = acts.into_iter().map(|(act, count)| {
+            let bytes = serde_json::to_vec(&Written { act, count }).expect("plain fields are JSON");
+            bytes.into()
+        });
+        let Ok(records) = Append::new(written.collect()) else { return Ok(()) };
+        store.log_append(now, &self.log, records).await.map(drop)
+    }
+
+    /// Entries with a number above `after`.
+    pub(crate) async fn read(
+        &self,
+        store: &dyn Store,
+        after: u64,
+        limit: Limit,
+    ) -> Result<Vec<AuditEntry>, StoreError> {
+        let records = store.log_read(&self.log, after, limit).await?;
+        Ok(records.iter().filter_map(AuditEntry::read).collect())
+    }
+
+    /// Forgets what is older.
+    pub(crate) async fn trim(&self, store: &dyn Store, horizon: Timestamp) -> Result<u64, StoreError> {
+        store.log_trim(&self.log, horizon).await
+    }
+}
+
+/// A refusal of which only the result is kept.
+fn other(act: Act) -> Act {
+    let who = Who { key: None, name: None };
+    Act { who, from: None, what: "other".to_owned(), on: None, result: act.result }
+}
+
+/// Who that is: a key, by its id and its name.
+pub(crate) fn who(key: Option<(KeyId, &str)>) -> Who {
+    Who { key: key.map(|(id, _)| id.to_string()), name: key.map(|(_, name)| name.to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn however_many_are_refused_only_so_many_kinds_are_kept_and_all_are_counted() {
+        let audit = Audit::default();
+        for round in 0..2_000_u32 {
+            audit.refused(Act {
+                who: who(None),
+                from: Some(std::net::Ipv4Addr::from(round).into()),
+                what: "enqueue".to_owned(),
+                on: None,
+                result: "KEY_INVALID".to_owned(),
+            });
+        }
+        let refused = audit.refused.lock().unwrap();
+        assert_eq!(refused.len(), KINDS_MAX + 1);
+        assert_eq!(refused.values().sum::<u64>(), 2_000);
+    }
+}

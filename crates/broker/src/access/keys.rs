@@ -1,0 +1,115 @@
+//! The keys that there are, as this instance knows them.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use redrive_core::access::{KeyId, Token};
+use redrive_core::time::Timestamp;
+use tokio::sync::watch;
+
+use super::Unauthenticated;
+use super::record::ApiKey;
+use redrive_core::access::SecretHash;
+
+/// A key while the server runs.
+#[derive(Debug)]
+pub(crate) struct LiveKey {
+    pub(crate) id: KeyId,
+    /// What it is now, and the version under which the store keeps it; whoever waits under it is told of a change.
+    current: watch::Sender<(Arc<ApiKey>, u64)>,
+    consumers: AtomicU32,
+}
+
+impl LiveKey {
+    fn new(key: ApiKey, version: u64) -> Self {
+        Self {
+            id: key.id,
+            current: watch::Sender::new((Arc::new(key), version)),
+            consumers: AtomicU32::new(0),
+        }
+    }
+
+    pub(crate) fn current(&self) -> Arc<ApiKey> {
+        Arc::clone(&self.current.borrow().0)
+    }
+
+    pub(crate) fn version(&self) -> u64 {
+        self.current.borrow().1
+    }
+
+    pub(crate) fn watch(&self) -> watch::Receiver<(Arc<ApiKey>, u64)> {
+        self.current.subscribe()
+    }
+
+    /// Counts one more consumer, unless there are as many as there may be.
+    pub(crate) fn count_consumer(self: &Arc<Self>, max: Option<u32>) -> Option<Consuming> {
+        let counted = self.consumers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
+            (max.is_none_or(|max| count < max)).then_some(count.saturating_add(1))
+        });
+        counted.ok().map(|_| Consuming(Arc::clone(self)))
+    }
+}
+
+/// A consumer that is counted until it is dropped.
+#[derive(Debug)]
+pub struct Consuming(Arc<LiveKey>);
+
+impl Drop for Consuming {
+    fn drop(&mut self) {
+        self.0.consumers.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Who was let in, by which secret.
+#[derive(Debug, Clone)]
+pub(crate) struct Session {
+    pub(crate) live: Arc<LiveKey>,
+    pub(crate) key: Arc<ApiKey>,
+    pub(crate) secret: SecretHash,
+}
+
+/// The keys that there are.
+#[derive(Debug, Default)]
+pub(crate) struct Keys(RwLock<HashMap<KeyId, Arc<LiveKey>>>);
+
+impl Keys {
+    pub(crate) fn get(&self, id: KeyId) -> Option<Arc<LiveKey>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+    }
+
+    /// All of them, by id.
+    pub(crate) fn all(&self) -> Vec<Arc<LiveKey>> {
+        let keys = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let mut all: Vec<Arc<LiveKey>> = keys.values().cloned().collect();
+        drop(keys);
+        all.sort_unstable_by_key(|live| live.id);
+        all
+    }
+
+    /// Takes over what the store keeps. What is older than what is known is not news.
+    pub(crate) fn note(&self, key: ApiKey, version: u64) {
+        let mut keys = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        match keys.get(&key.id) {
+            Some(live) => {
+                live.current.send_if_modified(|current| {
+                    let news = version > current.1;
+                    if news {
+                        *current = (Arc::new(key), version);
+                    }
+                    news
+                });
+            }
+            None => drop(keys.insert(key.id, Arc::new(LiveKey::new(key, version)))),
+        }
+    }
+
+    /// Who shows that token.
+    pub(crate) fn authenticate(&self, token: &Token, now: Timestamp) -> Result<Session, Unauthenticated> {
+        let live = self.get(token.id).ok_or(Unauthenticated::Invalid)?;
+        let key = live.current();
+        let secret = key.secret_of(&token.secret).ok_or(Unauthenticated::Invalid)?;
+        key.until(&secret, now)?;
+        Ok(Session { live, key, secret })
+    }
+}

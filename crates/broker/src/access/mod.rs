@@ -1,0 +1,263 @@
+//! The gate: every API asks here who a caller is and what the caller may do, and reaches the broker no other way.
+//!
+//! [`Gate::caller`] tells who it is. [`Caller::may`] is the one function that authorises; it hands the broker out.
+//! [`Caller::act`] does the same for what operators do, and writes it down with what came of it. A handler that asks
+//! neither has no broker to call, so a route that somebody forgot to guard does not compile.
+
+mod acts;
+mod audit;
+mod caller;
+mod keys;
+mod manage;
+mod record;
+
+pub use audit::{Act, AuditEntry, Who};
+pub use caller::{Caller, Cut};
+pub use keys::Consuming;
+pub use manage::NewKey;
+pub use record::{ApiKey, Quotas};
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use redrive_core::access::{Grants, KeyName, Token};
+use redrive_core::time::Timestamp;
+use redrive_store::{EntryKind, Limit};
+use thiserror::Error;
+
+use crate::broker::Broker;
+use crate::clock::pause;
+use crate::config::BrokerConfig;
+use crate::error::BrokerError;
+use audit::Audit;
+use keys::Keys;
+use record::Kept;
+
+/// After how many rounds what other instances did to keys is looked for: 15 s. A stream under a key that was revoked
+/// elsewhere goes on for no longer than that.
+const REFRESH_ROUNDS: u64 = 3;
+/// After how many rounds old entries of the trail are looked for: an hour.
+const TRIM_ROUNDS: u64 = 720;
+
+/// Why a caller was not let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Unauthenticated {
+    /// Nothing was shown.
+    #[error("an API key is needed: `Authorization: Bearer rdk_…`")]
+    Missing,
+    /// What was shown is no key of this server.
+    #[error("this is not an API key of this server")]
+    Invalid,
+    /// The key, or this secret of it, has come to its end.
+    #[error("the API key has expired")]
+    Expired,
+    /// Somebody ended it.
+    #[error("the API key was revoked")]
+    Revoked,
+}
+
+impl Unauthenticated {
+    /// The stable word for it.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Missing => "KEY_MISSING",
+            Self::Invalid => "KEY_INVALID",
+            Self::Expired => "KEY_EXPIRED",
+            Self::Revoked => "KEY_REVOKED",
+        }
+    }
+}
+
+/// Who is let in.
+#[derive(Debug, Clone)]
+pub enum Access {
+    /// Whoever can reach the server, to everything.
+    Anyone,
+    /// Who shows a key. The one from the environment may do everything, and is kept nowhere.
+    Keys {
+        /// The key from the environment.
+        bootstrap: Option<Token>,
+    },
+}
+
+struct Shared {
+    broker: Broker,
+    /// `None` where anyone is let in.
+    keys: Option<Keys>,
+    audit: Audit,
+}
+
+/// Where every API asks.
+#[derive(Clone)]
+pub struct Gate(Arc<Shared>);
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gate").field("keys", &self.0.keys.is_some()).finish_non_exhaustive()
+    }
+}
+
+/// Whether a store keeps any key, be it revoked: such a store is never served without keys by accident.
+pub async fn has_keys(broker: &Broker) -> Result<bool, BrokerError> {
+    Ok(!broker.store.registry_list(EntryKind::ApiKey, None, Limit::ONE).await?.is_empty())
+}
+
+impl Gate {
+    /// A gate before a broker.
+    pub async fn new(broker: Broker, access: Access) -> Result<Self, BrokerError> {
+        let keys = match access {
+            Access::Anyone => None,
+            Access::Keys { bootstrap } => {
+                let keys = Keys::default();
+                if let Some(token) = bootstrap {
+                    keys.note(bootstrap_key(&token), u64::MAX);
+                }
+                Some(keys)
+            }
+        };
+        let gate = Self(Arc::new(Shared { broker, keys, audit: Audit::default() }));
+        gate.refresh().await?;
+        tokio::spawn(gate.clone().keep_up());
+        Ok(gate)
+    }
+
+    /// Who shows that. `authorization` is the value of the header, which must be there no more than once.
+    pub fn caller(&self, authorization: Shown<'_>, from: Option<IpAddr>) -> Result<Caller, BrokerError> {
+        let Some(keys) = &self.0.keys else {
+            return Ok(Caller::new(self.clone(), None, from));
+        };
+        let session = token(authorization).and_then(|token| keys.authenticate(&token, self.now()));
+        match session {
+            Ok(session) => Ok(Caller::new(self.clone(), Some(session), from)),
+            Err(refused) => {
+                self.note_refused(None, from, "authenticate", None, refused.code());
+                Err(refused.into())
+            }
+        }
+    }
+
+    /// Whether callers must show a key.
+    pub fn needs_keys(&self) -> bool {
+        self.0.keys.is_some()
+    }
+
+    /// What time it is.
+    pub fn now(&self) -> Timestamp {
+        self.0.broker.now()
+    }
+
+    /// What was set.
+    pub fn config(&self) -> &BrokerConfig {
+        self.0.broker.config()
+    }
+
+    /// Returns when the broker ends.
+    pub async fn stopped(&self) {
+        self.0.broker.stopped().await;
+    }
+
+    /// Whether it can work: the store answers, and the broker does not end. Anyone may know.
+    pub async fn ready(&self) -> Result<(), BrokerError> {
+        if self.0.broker.is_stopping() {
+            return Err(BrokerError::Stopping);
+        }
+        self.0.broker.list_queues(None, Limit::ONE).await.map(drop)
+    }
+
+    /// Writes down what was refused and is not written down yet.
+    pub async fn flush_audit(&self) -> Result<(), BrokerError> {
+        let Shared { broker, audit, .. } = &*self.0;
+        Ok(audit.flush(&*broker.store, broker.at()).await?)
+    }
+
+    async fn trim_audit(&self) -> Result<(), BrokerError> {
+        let Shared { broker, audit, .. } = &*self.0;
+        let horizon = broker.now().minus(broker.config.audit_kept);
+        Ok(audit.trim(&*broker.store, horizon).await.map(drop)?)
+    }
+
+    /// Takes over what the store keeps, in case that another instance changed it.
+    async fn refresh(&self) -> Result<(), BrokerError> {
+        let Some(keys) = &self.0.keys else { return Ok(()) };
+        let mut after = None;
+        loop {
+            let store = &self.0.broker.store;
+            let entries = store.registry_list(EntryKind::ApiKey, after.as_ref(), Limit::MAX).await?;
+            for entry in &entries {
+                let name = entry.key.name.as_str();
+                let Some(key) = ApiKey::decode(name, &entry.value) else {
+                    tracing::error!(id = name, "an API key cannot be read, and lets nobody in");
+                    continue;
+                };
+                keys.note(key, entry.version);
+            }
+            after = entries.into_iter().next_back().map(|entry| entry.key.name);
+            if after.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Keeps keys and trail up to date while the broker runs.
+    async fn keep_up(self) {
+        let mut round = 0_u64;
+        loop {
+            tokio::select! {
+                () = pause(audit::COALESCE) => {}
+                () = self.stopped() => return,
+            }
+            round += 1;
+            for done in [
+                self.flush_audit().await,
+                if round.is_multiple_of(REFRESH_ROUNDS) { self.refresh().await } else { Ok(()) },
+                if round % TRIM_ROUNDS == 1 { self.trim_audit().await } else { Ok(()) },
+            ] {
+                if let Err(error) = done {
+                    tracing::error!(%error, "keys or the audit trail are not up to date");
+                }
+            }
+        }
+    }
+}
+
+/// What a caller shows to be let in.
+#[derive(Debug, Clone, Copy)]
+pub enum Shown<'a> {
+    /// Nothing.
+    Nothing,
+    /// This, as it was sent.
+    Header(&'a [u8]),
+    /// More than one thing, which may say different things.
+    Several,
+}
+
+/// The token in a header: `Bearer`, whichever way it is written, one space, and the token.
+fn token(shown: Shown<'_>) -> Result<Token, Unauthenticated> {
+    let header = match shown {
+        Shown::Nothing => return Err(Unauthenticated::Missing),
+        Shown::Several => return Err(Unauthenticated::Invalid),
+        Shown::Header(header) => header,
+    };
+    let text = std::str::from_utf8(header).map_err(|_| Unauthenticated::Invalid)?;
+    let (scheme, token) = text.split_once(' ').ok_or(Unauthenticated::Invalid)?;
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(Unauthenticated::Invalid);
+    }
+    token.parse().map_err(|_| Unauthenticated::Invalid)
+}
+
+/// The key from the environment: it may do everything, and is kept nowhere.
+fn bootstrap_key(token: &Token) -> ApiKey {
+    ApiKey {
+        id: token.id,
+        name: KeyName::new("bootstrap").expect("a name"),
+        grants: Grants::everything(),
+        quotas: Quotas::default(),
+        created_at: Timestamp::EPOCH,
+        created_by: None,
+        expires_at: None,
+        revoked_at: None,
+        secrets: vec![Kept { hash: token.secret.hash(), until: None }],
+    }
+}
