@@ -9,12 +9,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
 use redrive_broker::{BrokerConfig, TraceRatio};
+use redrive_core::access::Token;
 use redrive_core::queue::QueueSettings;
 use redrive_core::time::Millis;
 use redrive_store::Limit;
 use redrive_store_embedded::Durability;
 use serde::Deserialize;
 
+use crate::key;
 use crate::logs::LogFormat;
 
 /// The file that is read where no other is named.
@@ -22,6 +24,9 @@ const FILE: &str = "redrive.toml";
 
 /// Most threads that serve.
 const WORKERS_MAX: u32 = 1_024;
+
+/// Longest time for which the audit trail is kept: ten years.
+const AUDIT_DAYS_MAX: u32 = 3_650;
 
 /// Which store keeps the queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Deserialize)]
@@ -53,6 +58,8 @@ pub(crate) struct Layer {
     pub(crate) otlp_endpoint: Option<String>,
     pub(crate) trace_ratio: Option<f64>,
     pub(crate) workers: Option<u32>,
+    pub(crate) bootstrap_key_file: Option<PathBuf>,
+    pub(crate) audit_days: Option<u32>,
 }
 
 impl Layer {
@@ -75,6 +82,8 @@ impl Layer {
             otlp_endpoint: self.otlp_endpoint.or(below.otlp_endpoint),
             trace_ratio: self.trace_ratio.or(below.trace_ratio),
             workers: self.workers.or(below.workers),
+            bootstrap_key_file: self.bootstrap_key_file.or(below.bootstrap_key_file),
+            audit_days: self.audit_days.or(below.audit_days),
         }
     }
 
@@ -117,6 +126,8 @@ impl Layer {
                 .map(|(_, value)| value),
             trace_ratio: named("TRACE_RATIO", None).map(|found| fraction(&found)).transpose()?,
             workers: integer("WORKERS", None)?,
+            bootstrap_key_file: named("BOOTSTRAP_KEY_FILE", None).map(|(_, value)| value.into()),
+            audit_days: integer("AUDIT_DAYS", None)?,
         })
     }
 }
@@ -157,6 +168,8 @@ pub(crate) struct Config {
     pub(crate) workers: usize,
     pub(crate) broker: BrokerConfig,
     pub(crate) traces: Option<TraceTarget>,
+    /// The key that may do everything.
+    pub(crate) bootstrap: Option<Token>,
 }
 
 /// Where traces go, and how many.
@@ -190,8 +203,10 @@ impl Config {
             None if Path::new(FILE).exists() => Layer::file(Path::new(FILE))?,
             None => Layer::default(),
         };
-        let environment = Layer::environment(|name| std::env::var(name).ok())?;
-        Self::of(flags.over(environment.over(written)))
+        let variable = |name: &str| std::env::var(name).ok();
+        let layer = flags.over(Layer::environment(variable)?.over(written));
+        let bootstrap = key::bootstrap(variable(key::BOOTSTRAP), layer.bootstrap_key_file.as_deref())?;
+        Ok(Self { bootstrap, ..Self::of(layer)? })
     }
 
     fn of(layer: Layer) -> anyhow::Result<Self> {
@@ -225,6 +240,13 @@ impl Config {
             auto_create: layer.auto_create.unwrap_or_else(|| listen.ip().is_loopback()),
             overdue_check_interval,
             requeue_batch_size,
+            audit_kept: match layer.audit_days {
+                Some(days) if !(1..=AUDIT_DAYS_MAX).contains(&days) => {
+                    bail!("audit_days: must lie between 1 and {AUDIT_DAYS_MAX}")
+                }
+                Some(days) => Millis::from_days(u64::from(days)),
+                None => usual.audit_kept,
+            },
             polls_max: layer.polls_max.map_or(usual.polls_max, |max| max as usize),
             ..usual
         };
@@ -245,6 +267,7 @@ impl Config {
             },
             broker,
             traces: TraceTarget::of(layer.otlp_endpoint, layer.trace_ratio)?,
+            bootstrap: None,
         })
     }
 }

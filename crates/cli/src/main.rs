@@ -3,6 +3,7 @@
 mod bench;
 mod clock;
 mod config;
+mod key;
 mod logs;
 mod serve;
 mod system;
@@ -28,6 +29,9 @@ struct Arguments {
 enum Command {
     /// Runs the server.
     Serve(serve::ServeArguments),
+    /// API keys.
+    #[command(subcommand)]
+    Key(key::KeyCommand),
     /// Measures the server, or puts load on one.
     Bench(bench::BenchArguments),
     /// Serves the handler beside which `bench` measures.
@@ -43,6 +47,7 @@ fn main() -> ExitCode {
     let done = |()| ExitCode::SUCCESS;
     let outcome = match arguments.command {
         Command::Serve(arguments) => serve::run(arguments).map(done),
+        Command::Key(command) => key::run(&command).map(done),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::BenchParseOnly => bench::parse_only().map(done),
         Command::Openapi => openapi().map(done),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use redrive_broker::{Background, Broker, BrokerConfig, Clock, TraceConfig};
+use redrive_broker::{Access, Background, Broker, BrokerConfig, Clock, Gate, TraceConfig, has_keys};
 use redrive_core::receipt::ReceiptKey;
 use redrive_server::{grpc, http};
 use redrive_store::Store;
@@ -125,15 +125,17 @@ async fn serve(config: Config, time: TimeSource) -> anyhow::Result<()> {
     let name = store.capabilities().name;
     let settings = BrokerConfig { traces: traced(&config, traces.as_ref()), ..config.broker.clone() };
     let (broker, background) = Broker::start(store, clock, settings).await.context("starting")?;
+    let gate =
+        Gate::new(broker.clone(), access(&config, &broker).await?).await.context("reading the API keys")?;
     let listener =
         redrive_server::listen(config.listen).with_context(|| format!("listening on {}", config.listen))?;
     let address = listener.local_addr().context("listening")?;
     tracing::info!(%address, store = name, "redrive is ready");
     // Nobody may be reading; that is no reason to end.
     drop(writeln!(std::io::stdout(), "redrive is ready on http://{address}"));
-    let app = time.control(http::router(http::Api::new(broker.clone())));
-    let app = grpc::add_to(app, broker.clone()).await;
-    let ending = broker.clone();
+    let app = time.control(http::router(http::Api::new(gate.clone())));
+    let app = grpc::add_to(app, gate.clone()).await;
+    let ending = gate.clone();
     let mut serving = tokio::spawn(async move {
         redrive_server::serve(listener, app, ending.stopped()).await;
     });
@@ -144,7 +146,15 @@ async fn serve(config: Config, time: TimeSource) -> anyhow::Result<()> {
             anyhow::bail!("the port was closed though nobody said so");
         }
     }
-    end(background, serving, traces).await
+    end(background, serving, traces, &gate).await
+}
+
+/// Who is let in: whoever shows a key, once there is one.
+async fn access(config: &Config, broker: &Broker) -> anyhow::Result<Access> {
+    if config.bootstrap.is_some() || has_keys(broker).await.context("reading the API keys")? {
+        return Ok(Access::Keys { bootstrap: config.bootstrap.clone() });
+    }
+    Ok(Access::Anyone)
 }
 
 fn traced(config: &Config, exporter: Option<&Exporter>) -> Option<TraceConfig> {
@@ -157,11 +167,15 @@ async fn end(
     background: Background,
     serving: tokio::task::JoinHandle<()>,
     traces: Option<Exporter>,
+    gate: &Gate,
 ) -> anyhow::Result<()> {
     let end = Instant::now() + END;
     tracing::info!("redrive ends: nothing more is handed out, what is under way is finished");
     background.stop().await;
     let served = tokio::time::timeout(DRAIN, serving).await;
+    if let Err(error) = gate.flush_audit().await {
+        tracing::error!(%error, "the last refusals could not be written down");
+    }
     if let Some(traces) = traces {
         traces.flush(end.saturating_duration_since(Instant::now()).min(FLUSH)).await;
     }

@@ -9,3 +9,22 @@ pub mod http;
 mod listen;
 
 pub use listen::{listen, serve};
+
+use axum::http::{Extensions, HeaderMap, header};
+use redrive_broker::{BrokerError, Caller, Gate, Shown};
+
+/// Where a request came from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Peer(pub(crate) std::net::SocketAddr);
+
+/// Who makes a request, over whichever API.
+fn caller(gate: &Gate, headers: &HeaderMap, extensions: &Extensions) -> Result<Caller, BrokerError> {
+    let mut shown = headers.get_all(header::AUTHORIZATION).iter();
+    let shown = match (shown.next(), shown.next()) {
+        (None, _) => Shown::Nothing,
+        (Some(header), None) => Shown::Header(header.as_bytes()),
+        (Some(_), Some(_)) => Shown::Several,
+    };
+    let from = extensions.get::<Peer>().map(|peer| peer.0.ip().to_canonical());
+    gate.caller(shown, from)
+}

@@ -10,6 +10,7 @@
 )]
 
 mod event;
+mod key;
 mod lease;
 mod maybe;
 mod message;
@@ -34,6 +35,9 @@ pub mod v1 {
 }
 
 pub use event::{Event, EventPayload};
+pub use key::{
+    AuditPage, AuditView, CreateKeyRequest, Grant, KeyPage, KeyView, NewKeyView, RotateKeyRequest, WhoAmI,
+};
 pub use lease::{
     AckRequest, Acked, Batch, BuryRequest, DeliveredMessage, ExtendRequest, Extended, LeaseRequest,
     LeaseResponse, LeaseView, Leases, NackRequest, Nacked, OperatorExtendRequest, OperatorReleaseRequest,

@@ -69,6 +69,18 @@ schemas! {
     MessageId = formatted("uuid");
     /// The id of an operation.
     OperationId = formatted("uuid");
+    /// The public name of an API key.
+    KeyId = text().pattern(Some("^[0-9a-f]{16}$")).examples(["00c0ffee00c0ffee"]);
+    /// What people call an API key.
+    KeyName = text().min_length(Some(1)).max_length(Some(80)).pattern(Some(PLAIN));
+    /// What a grant is for. Each is for itself; `manage` reads, too, and `admin` may do everything.
+    Scope = word(["read", "produce", "consume", "manage", "admin"]);
+    /// Which queues a grant is for: `*` stands for any run of characters.
+    QueuePattern = text().min_length(Some(1)).max_length(Some(80)).pattern(Some("^[A-Za-z0-9._*-]+$")).examples(["orders.*"]);
+    /// Whether an API key works.
+    KeyState = word(["active", "expired", "revoked"]);
+    /// A span in milliseconds, up to seven days.
+    OverlapMs = between(KnownFormat::Int64, 0, 7 * DAY_MS);
     /// Where a message stands.
     State = word(["delayed", "ready", "leased", "dead", "done"]);
     /// Why a message is dead.

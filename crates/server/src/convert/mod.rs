@@ -2,6 +2,7 @@
 
 pub(crate) mod event;
 pub(crate) mod filter;
+pub(crate) mod key;
 pub(crate) mod message;
 pub(crate) mod operation;
 pub(crate) mod queue;

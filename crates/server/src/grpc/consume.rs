@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hashbrown::HashMap;
-use redrive_broker::{Broker, LeaseCall};
+use redrive_broker::{Broker, Caller, LeaseCall};
+use redrive_core::access::Use;
 use redrive_core::time::Timestamp;
 use redrive_store::Limit;
 use redrive_wire::v1;
@@ -51,14 +52,14 @@ impl Window {
 
 /// The task that reads and settles.
 struct Settler {
-    broker: Broker,
+    caller: Caller,
     window: Arc<Window>,
     answers: mpsc::Sender<Answer>,
 }
 
 /// Starts a stream: the first message says what is asked for.
 pub(crate) async fn start(
-    broker: Broker,
+    caller: Caller,
     mut requests: Streaming<v1::ConsumeRequest>,
 ) -> Result<mpsc::Receiver<Answer>, Status> {
     let first = requests.message().await?.and_then(|request| request.request);
@@ -66,6 +67,8 @@ pub(crate) async fn start(
         return Err(Status::invalid_argument("the first message of the stream must be a start"));
     };
     let call = convert::consume(&start).map_err(|wrong| status::invalid(&wrong))?;
+    let broker = caller.may(Use::Lease, &call.queue).map_err(status::error)?.clone();
+    let consuming = caller.consume().map_err(status::error)?;
     // A queue that is not there is told at once.
     broker.get_queue(&call.queue).await.map_err(status::error)?;
     let (answers, receiver) = mpsc::channel(ANSWERS_MAX);
@@ -74,7 +77,7 @@ pub(crate) async fn start(
         unsettled: Mutex::default(),
         changed: Notify::new(),
     });
-    let settler = Settler { broker: broker.clone(), window: Arc::clone(&window), answers: answers.clone() };
+    let settler = Settler { caller: caller.clone(), window: Arc::clone(&window), answers: answers.clone() };
     let pushing = tokio::spawn(async move {
         tokio::select! {
             () = push(&broker, call, &window, &answers) => {}
@@ -83,7 +86,18 @@ pub(crate) async fn start(
         }
     });
     tokio::spawn(async move {
-        settler.run(requests).await;
+        match caller.cut() {
+            None => settler.run(requests).await,
+            Some(cut) => {
+                let answers = settler.answers.clone();
+                tokio::select! {
+                    () = settler.run(requests) => {}
+                    // Whoever is not let in any more is told why, if it still reads.
+                    ended = cut => drop(answers.try_send(Err(status::error(ended)))),
+                }
+            }
+        }
+        drop(consuming);
         // What the client holds it settles elsewhere; nothing more is pushed to it.
         pushing.abort();
     });
@@ -130,7 +144,7 @@ impl Settler {
             let request = tokio::select! {
                 request = requests.message() => request,
                 () = self.answers.closed() => return,
-                () = self.broker.stopped() => return,
+                () = self.caller.stopped() => return,
             };
             // A client that has said all it has to say is done, and so is one that is gone.
             let Ok(Some(request)) = request else { return };
@@ -161,34 +175,38 @@ impl Settler {
 
     async fn settle(&self, settle: v1::ConsumeSettle) -> Answer {
         let v1::ConsumeSettle { acks, nacks, extends, releases, buries } = settle;
-        let nacked = nacks.iter().map(|nack| nack.receipt.clone()).collect();
-        let extended = extends.iter().map(|extend| extend.receipt.clone()).collect();
-        let given_back = releases.iter().map(|release| release.receipt.clone()).collect();
+        let nacked: Vec<String> = nacks.iter().map(|nack| nack.receipt.clone()).collect();
+        let extended: Vec<String> = extends.iter().map(|extend| extend.receipt.clone()).collect();
+        let given_back: Vec<String> = releases.iter().map(|release| release.receipt.clone()).collect();
         // All of it is read before any of it is done.
         let (nacks, extends) = (read(nacks, convert::nack)?, read(extends, convert::extend)?);
         let releases = read(releases, convert::release)?;
+        let all = [&nacked, &extended, &given_back].into_iter().flatten().map(String::as_str);
+        let all =
+            all.chain(acks.iter().map(|ack| &*ack.receipt)).chain(buries.iter().map(|bury| &*bury.receipt));
+        let broker = self.caller.may_settle(all).map_err(status::error)?;
         let mut settled = Vec::new();
         let receipts: Vec<String> = acks.into_iter().map(|ack| ack.receipt).collect();
         if !receipts.is_empty() {
-            let answers = self.broker.ack(receipts.clone()).await.map_err(status::error)?;
+            let answers = broker.ack(receipts.clone()).await.map_err(status::error)?;
             settled.extend(self.note(receipts, convert::settled(answers, convert::say_acked), true));
         }
         if !nacks.is_empty() {
-            let answers = self.broker.nack(nacks).await.map_err(status::error)?;
+            let answers = broker.nack(nacks).await.map_err(status::error)?;
             settled.extend(self.note(nacked, convert::settled(answers, convert::say_judged), true));
         }
         if !extends.is_empty() {
-            let answers = self.broker.extend(extends).await.map_err(status::error)?;
+            let answers = broker.extend(extends).await.map_err(status::error)?;
             settled.extend(self.note(extended, convert::settled(answers, convert::say_extended), false));
         }
         if !releases.is_empty() {
-            let answers = self.broker.release(releases).await.map_err(status::error)?;
+            let answers = broker.release(releases).await.map_err(status::error)?;
             settled.extend(self.note(given_back, convert::settled(answers, convert::say_released), true));
         }
         if !buries.is_empty() {
             let receipts = buries.iter().map(|bury| bury.receipt.clone()).collect();
             let buries = buries.into_iter().map(convert::bury).collect();
-            let answers = self.broker.bury(buries).await.map_err(status::error)?;
+            let answers = broker.bury(buries).await.map_err(status::error)?;
             settled.extend(self.note(receipts, convert::settled(answers, convert::say_judged), true));
         }
         Ok(v1::ConsumeResponse { messages: Vec::new(), settled })

@@ -8,7 +8,8 @@ use std::pin::Pin;
 
 use axum::Router;
 use futures::{Stream, StreamExt, stream};
-use redrive_broker::{Broker, NewMessage, Told};
+use redrive_broker::{Broker, Caller, Gate, NewMessage, Told};
+use redrive_core::access::{Deed, On, Use};
 use redrive_core::invalid::Invalid;
 use redrive_core::limits::BODY_BYTES_DEFAULT_MAX;
 use redrive_core::message::State;
@@ -25,22 +26,22 @@ use crate::convert::trace_parent;
 /// The largest message of a client: a batch, and what is around it.
 const MESSAGE_BYTES_MAX: usize = redrive_core::limits::BATCH_BYTES_MAX + 1024 * 1024;
 
-/// The service of a broker.
+/// The service behind a gate.
 #[derive(Debug, Clone)]
 struct Service {
-    broker: Broker,
+    gate: Gate,
 }
 
 /// Adds gRPC to an HTTP API, on the same port: the service, its health, and reflection.
-pub async fn add_to(app: Router, broker: Broker) -> Router {
+pub async fn add_to(app: Router, gate: Gate) -> Router {
     let (reporter, health) = tonic_health::server::health_reporter();
     reporter.set_serving::<RedriveServer<Service>>().await;
-    let ending = broker.clone();
+    let ending = gate.clone();
     tokio::spawn(async move {
         ending.stopped().await;
         reporter.set_not_serving::<RedriveServer<Service>>().await;
     });
-    let service = RedriveServer::new(Service { broker })
+    let service = RedriveServer::new(Service { gate })
         .max_decoding_message_size(MESSAGE_BYTES_MAX)
         .max_encoding_message_size(MESSAGE_BYTES_MAX);
     let app = app
@@ -70,6 +71,10 @@ fn items<T, U>(items: Vec<T>, one: impl Fn(T) -> Result<U, Invalid>) -> Result<V
     items.into_iter().map(one).collect::<Result<_, _>>().map_err(wrong)
 }
 
+fn may_settle<'a>(caller: &Caller, receipts: impl IntoIterator<Item = &'a str>) -> Result<&Broker, Status> {
+    caller.may_settle(receipts).map_err(status::error)
+}
+
 type Settled = Result<Response<v1::SettleResponse>, Status>;
 
 fn settled(results: Vec<v1::SettleResult>) -> Response<v1::SettleResponse> {
@@ -78,18 +83,27 @@ fn settled(results: Vec<v1::SettleResult>) -> Response<v1::SettleResponse> {
 
 impl Service {
     fn queue(&self, queue: &redrive_core::queue::Queue) -> Response<v1::Queue> {
-        Response::new(convert::queue(queue, self.broker.now()))
+        Response::new(convert::queue(queue, self.gate.now()))
+    }
+
+    /// Who makes a request.
+    fn caller<T>(&self, request: &Request<T>) -> Result<Caller, Status> {
+        crate::caller(&self.gate, request.metadata().as_ref(), request.extensions()).map_err(status::error)
     }
 
     async fn pause(
         &self,
+        caller: &Caller,
         name: String,
         key: Option<String>,
         pause: Option<Pause>,
     ) -> Result<Response<v1::Queue>, Status> {
         let name = QueueName::new(name).map_err(wrong)?;
         let key = key.map(|key| key.parse()).transpose().map_err(wrong)?;
-        let queue = self.broker.pause_queue(PauseQueue { name, key, pause }).await.map_err(status::error)?;
+        let deed = if pause.is_some() { Deed::PauseQueue } else { Deed::ResumeQueue };
+        let request = PauseQueue { name: name.clone(), key, pause };
+        let queue = caller.act(deed, &name, async |broker| broker.pause_queue(request).await).await;
+        let queue = queue.map_err(status::error)?;
         Ok(self.queue(&queue))
     }
 }
@@ -127,6 +141,7 @@ impl Redrive for Service {
         &self,
         request: Request<v1::EnqueueRequest>,
     ) -> Result<Response<v1::EnqueueResponse>, Status> {
+        let caller = self.caller(&request)?;
         let trace = trace_parent(request.metadata().as_ref());
         let request = request.into_inner();
         let queue = QueueName::new(request.queue).map_err(wrong)?;
@@ -135,45 +150,60 @@ impl Redrive for Service {
             Ok(NewMessage { request: trace, ..message })
         };
         let messages = items(request.messages, read)?;
-        let outcomes = self.broker.enqueue(messages, request.all_or_nothing).await.map_err(status::error)?;
+        let outcomes = caller.enqueue(messages, request.all_or_nothing).await.map_err(status::error)?;
         let results = outcomes.into_iter().map(enqueued).collect();
         Ok(Response::new(v1::EnqueueResponse { results }))
     }
 
     async fn lease(&self, request: Request<v1::LeaseRequest>) -> Result<Response<v1::LeaseResponse>, Status> {
+        let caller = self.caller(&request)?;
         let call = convert::lease(request.get_ref()).map_err(wrong)?;
-        let deliveries = self.broker.lease(call).await.map_err(status::error)?;
+        let deliveries = caller.lease(call).await.map_err(status::error)?;
         let messages = deliveries.into_iter().map(convert::message).collect();
         Ok(Response::new(v1::LeaseResponse { messages }))
     }
 
     async fn ack(&self, request: Request<v1::AckRequest>) -> Settled {
-        let receipts = request.into_inner().items.into_iter().map(|ack| ack.receipt).collect();
-        let answers = self.broker.ack(receipts).await.map_err(status::error)?;
+        let caller = self.caller(&request)?;
+        let receipts: Vec<String> = request.into_inner().items.into_iter().map(|ack| ack.receipt).collect();
+        let broker = may_settle(&caller, receipts.iter().map(String::as_str))?;
+        let answers = broker.ack(receipts).await.map_err(status::error)?;
         Ok(settled(convert::settled(answers, convert::say_acked)))
     }
 
     async fn nack(&self, request: Request<v1::NackRequest>) -> Settled {
-        let nacks = items(request.into_inner().items, convert::nack)?;
-        let answers = self.broker.nack(nacks).await.map_err(status::error)?;
+        let caller = self.caller(&request)?;
+        let request = request.into_inner();
+        let broker = may_settle(&caller, request.items.iter().map(|item| &*item.receipt))?;
+        let nacks = items(request.items, convert::nack)?;
+        let answers = broker.nack(nacks).await.map_err(status::error)?;
         Ok(settled(convert::settled(answers, convert::say_judged)))
     }
 
     async fn extend(&self, request: Request<v1::ExtendRequest>) -> Settled {
-        let extends = items(request.into_inner().items, convert::extend)?;
-        let answers = self.broker.extend(extends).await.map_err(status::error)?;
+        let caller = self.caller(&request)?;
+        let request = request.into_inner();
+        let broker = may_settle(&caller, request.items.iter().map(|item| &*item.receipt))?;
+        let extends = items(request.items, convert::extend)?;
+        let answers = broker.extend(extends).await.map_err(status::error)?;
         Ok(settled(convert::settled(answers, convert::say_extended)))
     }
 
     async fn release(&self, request: Request<v1::ReleaseRequest>) -> Settled {
-        let releases = items(request.into_inner().items, convert::release)?;
-        let answers = self.broker.release(releases).await.map_err(status::error)?;
+        let caller = self.caller(&request)?;
+        let request = request.into_inner();
+        let broker = may_settle(&caller, request.items.iter().map(|item| &*item.receipt))?;
+        let releases = items(request.items, convert::release)?;
+        let answers = broker.release(releases).await.map_err(status::error)?;
         Ok(settled(convert::settled(answers, convert::say_released)))
     }
 
     async fn bury(&self, request: Request<v1::BuryRequest>) -> Settled {
-        let buries = request.into_inner().items.into_iter().map(convert::bury).collect();
-        let answers = self.broker.bury(buries).await.map_err(status::error)?;
+        let caller = self.caller(&request)?;
+        let request = request.into_inner();
+        let broker = may_settle(&caller, request.items.iter().map(|item| &*item.receipt))?;
+        let buries = request.items.into_iter().map(convert::bury).collect();
+        let answers = broker.bury(buries).await.map_err(status::error)?;
         Ok(settled(convert::settled(answers, convert::say_judged)))
     }
 
@@ -183,7 +213,8 @@ impl Redrive for Service {
         &self,
         request: Request<Streaming<v1::ConsumeRequest>>,
     ) -> Result<Response<Self::ConsumeStream>, Status> {
-        let answers = consume::start(self.broker.clone(), request.into_inner()).await?;
+        let caller = self.caller(&request)?;
+        let answers = consume::start(caller, request.into_inner()).await?;
         Ok(Response::new(ReceiverStream::new(answers)))
     }
 
@@ -191,16 +222,19 @@ impl Redrive for Service {
         &self,
         request: Request<v1::CreateQueueRequest>,
     ) -> Result<Response<v1::Queue>, Status> {
+        let caller = self.caller(&request)?;
         let request = request.into_inner();
         let name = QueueName::new(request.name).map_err(wrong)?;
         let config = convert::config(request.config).map_err(wrong)?;
-        let queue = self.broker.create_queue(CreateQueue { name, config }).await.map_err(status::error)?;
+        let queue = caller.create_queue(CreateQueue { name, config }).await.map_err(status::error)?;
         Ok(self.queue(&queue))
     }
 
     async fn get_queue(&self, request: Request<v1::GetQueueRequest>) -> Result<Response<v1::Queue>, Status> {
+        let caller = self.caller(&request)?;
         let name = QueueName::new(request.into_inner().name).map_err(wrong)?;
-        let queue = self.broker.get_queue(&name).await.map_err(status::error)?;
+        let broker = caller.may(Use::Look, &name).map_err(status::error)?;
+        let queue = broker.get_queue(&name).await.map_err(status::error)?;
         Ok(self.queue(&queue))
     }
 
@@ -208,13 +242,14 @@ impl Redrive for Service {
         &self,
         request: Request<v1::ListQueuesRequest>,
     ) -> Result<Response<v1::ListQueuesResponse>, Status> {
+        let caller = self.caller(&request)?;
         let request = request.into_inner();
         let after =
             (!request.after.is_empty()).then(|| QueueName::new(request.after)).transpose().map_err(wrong)?;
         let limit = if request.limit == 0 { 100 } else { request.limit as usize };
         let limit = Limit::new(limit).map_err(wrong)?;
-        let queues = self.broker.list_queues(after.as_ref(), limit).await.map_err(status::error)?;
-        let queues = queues.iter().map(|queue| convert::queue(queue, self.broker.now())).collect();
+        let (queues, _) = caller.list_queues(after, limit).await.map_err(status::error)?;
+        let queues = queues.iter().map(|queue| convert::queue(queue, self.gate.now())).collect();
         Ok(Response::new(v1::ListQueuesResponse { queues }))
     }
 
@@ -222,11 +257,12 @@ impl Redrive for Service {
         &self,
         request: Request<v1::UpdateQueueRequest>,
     ) -> Result<Response<v1::Queue>, Status> {
+        let caller = self.caller(&request)?;
         let request = request.into_inner();
         let name = QueueName::new(request.name).map_err(wrong)?;
         let config = convert::config(request.config).map_err(wrong)?;
         let update = UpdateQueue { name, config, expected: request.expected_version };
-        let queue = self.broker.update_queue(update).await.map_err(status::error)?;
+        let queue = caller.update_queue(update).await.map_err(status::error)?;
         Ok(self.queue(&queue))
     }
 
@@ -234,9 +270,13 @@ impl Redrive for Service {
         &self,
         request: Request<v1::DeleteQueueRequest>,
     ) -> Result<Response<v1::DeleteQueueResponse>, Status> {
+        let caller = self.caller(&request)?;
         let request = request.into_inner();
         let name = QueueName::new(request.name).map_err(wrong)?;
-        self.broker.delete_queue(DeleteQueue { name, force: request.force }).await.map_err(status::error)?;
+        let delete = DeleteQueue { name: name.clone(), force: request.force };
+        let deleted =
+            caller.act(Deed::DeleteQueue, &name, async |broker| broker.delete_queue(delete).await).await;
+        deleted.map_err(status::error)?;
         Ok(Response::new(v1::DeleteQueueResponse {}))
     }
 
@@ -244,25 +284,29 @@ impl Redrive for Service {
         &self,
         request: Request<v1::PauseQueueRequest>,
     ) -> Result<Response<v1::Queue>, Status> {
+        let caller = self.caller(&request)?;
         let v1::PauseQueueRequest { name, key, until_ms } = request.into_inner();
         let until = until_ms.map(|ms| Pause::Until(Timestamp::from_millis(ms)));
-        self.pause(name, key, Some(until.unwrap_or(Pause::UntilResumed))).await
+        self.pause(&caller, name, key, Some(until.unwrap_or(Pause::UntilResumed))).await
     }
 
     async fn resume_queue(
         &self,
         request: Request<v1::ResumeQueueRequest>,
     ) -> Result<Response<v1::Queue>, Status> {
+        let caller = self.caller(&request)?;
         let v1::ResumeQueueRequest { name, key } = request.into_inner();
-        self.pause(name, key, None).await
+        self.pause(&caller, name, key, None).await
     }
 
     async fn queue_stats(
         &self,
         request: Request<v1::QueueStatsRequest>,
     ) -> Result<Response<v1::QueueStatsResponse>, Status> {
+        let caller = self.caller(&request)?;
         let name = QueueName::new(request.into_inner().name).map_err(wrong)?;
-        let stats = self.broker.stats(&name).await.map_err(status::error)?;
+        let broker = caller.may(Use::Look, &name).map_err(status::error)?;
+        let stats = broker.stats(&name).await.map_err(status::error)?;
         Ok(Response::new(v1::QueueStatsResponse {
             at_ms: stats.at.as_millis(),
             delayed: stats.states.of(State::Delayed),
@@ -282,11 +326,13 @@ impl Redrive for Service {
         &self,
         request: Request<v1::WatchEventsRequest>,
     ) -> Result<Response<Self::WatchEventsStream>, Status> {
+        let caller = self.caller(&request)?;
         let request = request.into_inner();
         let queue =
             (!request.queue.is_empty()).then(|| QueueName::new(request.queue)).transpose().map_err(wrong)?;
-        let watch = self.broker.watch(request.after);
-        let broker = self.broker.clone();
+        let on = queue.as_ref().map_or(On::Some, On::Queue);
+        let watch = caller.may(Use::Watch, on).map_err(status::error)?.watch(request.after);
+        let ended = Box::pin(caller.ended());
         let events = stream::unfold(watch, |mut watch| async move { Some((watch.next().await, watch)) });
         let events = events.filter_map(move |told| {
             let event = match told {
@@ -294,11 +340,11 @@ impl Redrive for Service {
                     Some(v1::Event { offset: after, r#type: "lagged".to_owned(), ..v1::Event::default() })
                 }
                 Told::Event(event) if queue.as_ref().is_some_and(|queue| *queue != event.queue) => None,
+                Told::Event(event) if !caller.sees(Use::Watch, &event.queue) => None,
                 Told::Event(event) => Some(convert::event(&event)),
             };
             async move { event.map(Ok) }
         });
-        let events = events.take_until(Box::pin(async move { broker.stopped().await }));
-        Ok(Response::new(Box::pin(events)))
+        Ok(Response::new(Box::pin(events.take_until(ended))))
     }
 }

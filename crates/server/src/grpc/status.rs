@@ -40,10 +40,22 @@ fn code(error: &BrokerError) -> Code {
     match error {
         BrokerError::Queue(error) => queue_code(error),
         BrokerError::InvalidReceipt(_) | BrokerError::KeyReused => Code::InvalidArgument,
-        BrokerError::Stopping | BrokerError::NoChance(_) => Code::Unavailable,
-        BrokerError::TooManyPolls { .. } | BrokerError::TooManyOperations { .. } => Code::ResourceExhausted,
-        BrokerError::MessageNotFound(_) | BrokerError::OperationNotFound(_) => Code::NotFound,
-        BrokerError::OperationEnded(_) | BrokerError::NoBreaker(_) => Code::FailedPrecondition,
+        BrokerError::Unauthenticated(_) => Code::Unauthenticated,
+        BrokerError::Forbidden { .. } | BrokerError::NotHeld { .. } => Code::PermissionDenied,
+        BrokerError::Stopping | BrokerError::NoChance(_) | BrokerError::KeyIdTaken => Code::Unavailable,
+        BrokerError::TooManyPolls { .. }
+        | BrokerError::TooManyOperations { .. }
+        | BrokerError::QuotaReached { .. }
+        | BrokerError::TooManyKeys { .. } => Code::ResourceExhausted,
+        BrokerError::MessageNotFound(_) | BrokerError::OperationNotFound(_) | BrokerError::KeyNotFound(_) => {
+            Code::NotFound
+        }
+        BrokerError::OperationEnded(_)
+        | BrokerError::NoBreaker(_)
+        | BrokerError::NotApplied { .. }
+        | BrokerError::KeyEnded(_)
+        | BrokerError::KeyOfEnvironment
+        | BrokerError::KeysNotInUse => Code::FailedPrecondition,
     }
 }
 

@@ -1,17 +1,17 @@
 //! What was given up, and the way back.
 
-use axum::extract::State;
 use axum::response::Response;
 use redrive_broker::{NewOperation, Work};
+use redrive_core::access::{Deed, Use};
 use redrive_core::message::{Note, State as MessageState};
 use redrive_store::Filter;
 use redrive_wire as wire;
 
-use super::extract::{InQueue, Json, Query};
-use super::messages::ListQuery;
+use super::extract::{Caller, InQueue, Json, Query};
+use super::messages::{ListQuery, page, start};
+use super::page_limit;
 use super::problem::{Refusal, Refusals};
 use super::queues::PageQuery;
-use super::{Api, page_limit};
 use crate::convert;
 
 /// Which dead messages are meant.
@@ -28,11 +28,11 @@ fn dead(body: wire::FilterBody) -> Result<Filter, Refusal> {
     params(("queue" = wire::schema::QueueName, Path, description = "The queue"), ListQuery),
     responses((status = 200, description = "Some messages", body = wire::MessagePage), Refusals))]
 pub(crate) async fn list(
-    State(api): State<Api>,
+    caller: Caller,
     InQueue(queue): InQueue,
     Query(query): Query<ListQuery>,
 ) -> Result<axum::Json<wire::MessagePage>, Refusal> {
-    Ok(axum::Json(api.page(query.request(queue, &["dead"])?).await?))
+    Ok(axum::Json(page(&caller, query.request(queue, &["dead"])?).await?))
 }
 
 /// Groups of dead messages whose errors are alike, the largest first.
@@ -40,11 +40,11 @@ pub(crate) async fn list(
     params(("queue" = wire::schema::QueueName, Path, description = "The queue"), PageQuery),
     responses((status = 200, description = "The groups", body = wire::FailureGroups), Refusals))]
 pub(crate) async fn groups(
-    State(api): State<Api>,
+    caller: Caller,
     InQueue(queue): InQueue,
     Query(query): Query<PageQuery>,
 ) -> Result<axum::Json<wire::FailureGroups>, Refusal> {
-    let groups = api.broker.failure_groups(&queue, page_limit(query.limit)?).await?;
+    let groups = caller.may(Use::Inspect, &queue)?.failure_groups(&queue, page_limit(query.limit)?).await?;
     Ok(axum::Json(wire::FailureGroups { groups: groups.iter().map(convert::operation::group).collect() }))
 }
 
@@ -54,13 +54,14 @@ pub(crate) async fn groups(
     responses((status = 200, description = "How many match", body = wire::Matched),
         (status = 202, description = "It has begun", body = wire::OperationView), Refusals))]
 pub(crate) async fn redrive(
-    State(api): State<Api>,
+    caller: Caller,
     InQueue(queue): InQueue,
     Json(request): Json<wire::RedriveRequest>,
 ) -> Result<Response, Refusal> {
     let filter = dead(request.filter)?;
     let work = Work::Redrive { by: Note::new(request.by)?, reason: Note::new(request.reason)? };
-    api.start(NewOperation { queue, filter, work, rate: request.rate }, request.dry_run).await
+    let new = NewOperation { queue, filter, work, rate: request.rate };
+    start(&caller, Deed::Redrive, new, request.dry_run).await
 }
 
 /// Discards dead messages, as an operation; a dry run counts them.
@@ -69,11 +70,12 @@ pub(crate) async fn redrive(
     responses((status = 200, description = "How many match", body = wire::Matched),
         (status = 202, description = "It has begun", body = wire::OperationView), Refusals))]
 pub(crate) async fn discard(
-    State(api): State<Api>,
+    caller: Caller,
     InQueue(queue): InQueue,
     Json(request): Json<wire::DiscardRequest>,
 ) -> Result<Response, Refusal> {
     let filter = dead(request.filter)?;
     let work = Work::Discard { force: request.force };
-    api.start(NewOperation { queue, filter, work, rate: request.rate }, request.dry_run).await
+    let new = NewOperation { queue, filter, work, rate: request.rate };
+    start(&caller, Deed::DiscardDead, new, request.dry_run).await
 }

@@ -3,17 +3,16 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures::{Stream, StreamExt, stream};
 use redrive_broker::{Told, Watch};
+use redrive_core::access::{On, Use};
 use redrive_core::queue::QueueName;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::Api;
-use super::extract::Query;
+use super::extract::{Caller, Query};
 use super::problem::{Refusal, Refusals};
 use crate::convert;
 
@@ -38,7 +37,7 @@ pub(crate) struct EventsQuery {
     responses((status = 200, description = "Events, one after the other", body = redrive_wire::Event,
         content_type = "text/event-stream"), Refusals))]
 pub(crate) async fn events(
-    State(api): State<Api>,
+    caller: Caller,
     headers: HeaderMap,
     Query(query): Query<EventsQuery>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Refusal> {
@@ -50,17 +49,19 @@ pub(crate) async fn events(
             Some(text.parse().map_err(|_| Refusal::field("Last-Event-ID", "must be the id of an event"))?)
         }
     };
-    let watch = api.broker.watch(after);
-    let stopped = {
-        let broker = api.broker.clone();
-        async move { broker.stopped().await }
-    };
+    let broker = caller.may(Use::Watch, queue.as_ref().map_or(On::Some, On::Queue))?;
+    let watch = broker.watch(after);
     let hello = stream::once(async { Ok(Event::default().retry(RETRY).comment("redrive")) });
-    let stream = hello.chain(told(watch, queue)).take_until(Box::pin(stopped));
+    let ended = Box::pin(caller.ended());
+    let stream = hello.chain(told(watch, queue, caller)).take_until(ended);
     Ok(Sse::new(stream).keep_alive(KeepAlive::new().interval(HEARTBEAT)))
 }
 
-fn told(watch: Watch, queue: Option<QueueName>) -> impl Stream<Item = Result<Event, Infallible>> {
+fn told(
+    watch: Watch,
+    queue: Option<QueueName>,
+    caller: Caller,
+) -> impl Stream<Item = Result<Event, Infallible>> {
     stream::unfold(watch, |mut watch| async move { Some((watch.next().await, watch)) }).filter_map(
         move |told| {
             let event = match told {
@@ -71,6 +72,7 @@ fn told(watch: Watch, queue: Option<QueueName>) -> impl Stream<Item = Result<Eve
                         .data(format!("{{\"after\":{after}}}")),
                 ),
                 Told::Event(event) if queue.as_ref().is_some_and(|queue| *queue != event.queue) => None,
+                Told::Event(event) if !caller.sees(Use::Watch, &event.queue) => None,
                 Told::Event(event) => {
                     let data = serde_json::to_string(&convert::event::event(&event)).unwrap_or_default();
                     Some(Event::default().id(event.offset.to_string()).event(event.what.name()).data(data))

@@ -1,5 +1,7 @@
 //! What comes in: hostile until it is parsed, and refused by name.
 
+use std::ops::Deref;
+
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
@@ -13,7 +15,27 @@ use redrive_wire::Object;
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 
+use super::Api;
 use super::problem::Refusal;
+
+/// Who makes the request. It comes before the body, which nobody reads for a stranger.
+pub(crate) struct Caller(redrive_broker::Caller);
+
+impl Deref for Caller {
+    type Target = redrive_broker::Caller;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl FromRequestParts<Api> for Caller {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Refusal> {
+        Ok(Self(crate::caller(&api.gate, &parts.headers, &parts.extensions)?))
+    }
+}
 
 /// A body that is an object of JSON.
 pub(crate) struct Json<T>(pub(crate) T);
@@ -161,6 +183,17 @@ impl<S: Send + Sync> FromRequestParts<S> for OfMessage {
 pub(crate) struct OfOperation(pub(crate) redrive_broker::OperationId);
 
 impl<S: Send + Sync> FromRequestParts<S> for OfOperation {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        Ok(Self(path_param(parts, state, "id").await?.parse()?))
+    }
+}
+
+/// The API key that the path names.
+pub(crate) struct OfKey(pub(crate) redrive_core::access::KeyId);
+
+impl<S: Send + Sync> FromRequestParts<S> for OfKey {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {

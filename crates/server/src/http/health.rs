@@ -3,10 +3,10 @@
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
-use redrive_broker::BrokerError;
-use redrive_store::Limit;
+use redrive_core::access::{On, Use};
 
 use super::Api;
+use super::extract::Caller;
 use super::problem::{Refusal, Refusals};
 
 /// Whether the process lives.
@@ -20,10 +20,7 @@ pub(crate) async fn alive() -> &'static str {
 #[utoipa::path(get, path = "/readyz", tag = "server", operation_id = "readyz",
     responses((status = 200, description = "It can", body = String, content_type = "text/plain"), Refusals))]
 pub(crate) async fn ready(State(api): State<Api>) -> Result<&'static str, Refusal> {
-    if api.broker.is_stopping() {
-        return Err(BrokerError::Stopping.into());
-    }
-    api.broker.list_queues(None, Limit::ONE).await?;
+    api.gate.ready().await?;
     Ok("ok\n")
 }
 
@@ -31,8 +28,8 @@ pub(crate) async fn ready(State(api): State<Api>) -> Result<&'static str, Refusa
 #[utoipa::path(get, path = "/metrics", tag = "server", operation_id = "metrics",
     responses((status = 200, description = "The metrics", body = String,
         content_type = "application/openmetrics-text"), Refusals))]
-pub(crate) async fn metrics(State(api): State<Api>) -> Result<impl IntoResponse, Refusal> {
-    let text = api.broker.metrics_text().await?;
+pub(crate) async fn metrics(caller: Caller) -> Result<impl IntoResponse, Refusal> {
+    let text = caller.may(Use::Measure, On::Every)?.metrics_text().await?;
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     Ok((StatusCode::OK, [(header::CONTENT_TYPE, kind)], text))
 }

@@ -2,7 +2,8 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use redrive_broker::{Bury, Extend, LeaseCall, Nack, Release, Settlement, Target};
+use redrive_broker::{Broker, BrokerError, Bury, Extend, LeaseCall, Nack, Release, Settlement, Target};
+use redrive_core::access::{Deed, On};
 use redrive_core::invalid::Invalid;
 use redrive_core::message::{ErrorText, Lane};
 use redrive_core::time::{Millis, Timestamp};
@@ -10,9 +11,9 @@ use redrive_store::{Judged, LaneChoice, Limit, Released};
 use redrive_wire as wire;
 
 use super::Api;
-use super::extract::{InQueue, Json, OfMessage, Options, PreferredWait, Query};
-use super::messages::ListQuery;
-use super::problem::{Refusal, Refusals, unsettled};
+use super::extract::{Caller, InQueue, Json, OfMessage, Options, PreferredWait, Query};
+use super::messages::{ListQuery, page};
+use super::problem::{Refusal, Refusals};
 use crate::convert;
 
 fn lane(text: Option<&str>) -> Result<LaneChoice, Refusal> {
@@ -32,6 +33,7 @@ fn lane(text: Option<&str>) -> Result<LaneChoice, Refusal> {
     responses((status = 200, description = "What was handed out", body = wire::LeaseResponse), Refusals))]
 pub(crate) async fn lease(
     State(api): State<Api>,
+    caller: Caller,
     InQueue(queue): InQueue,
     PreferredWait(preferred): PreferredWait,
     Options(request): Options<wire::LeaseRequest>,
@@ -46,8 +48,8 @@ pub(crate) async fn lease(
         wait: wait.unwrap_or_default(),
         queue,
     };
-    let deliveries = api.broker.lease(call).await?;
-    let now = api.broker.now();
+    let deliveries = caller.lease(call).await?;
+    let now = api.gate.now();
     let messages =
         deliveries.into_iter().map(|delivery| convert::message::delivered(delivery, now)).collect();
     Ok(axum::Json(wire::LeaseResponse { messages }))
@@ -58,22 +60,33 @@ pub(crate) async fn lease(
     params(("queue" = wire::schema::QueueName, Path, description = "The queue"), ListQuery),
     responses((status = 200, description = "Some leases", body = wire::Leases), Refusals))]
 pub(crate) async fn list(
-    State(api): State<Api>,
+    caller: Caller,
     InQueue(queue): InQueue,
     Query(query): Query<ListQuery>,
 ) -> Result<axum::Json<wire::Leases>, Refusal> {
-    let page = api.page(query.request(queue, &["leased"])?).await?;
+    let page = page(&caller, query.request(queue, &["leased"])?).await?;
     Ok(axum::Json(wire::Leases { leases: page.messages, next_cursor: page.next_cursor }))
 }
 
 /// The one answer of a call with one item.
-fn single<T>(settlements: Vec<Settlement<T>>) -> Result<T, Refusal> {
+fn single<T>(settlements: Vec<Settlement<T>>) -> Result<T, BrokerError> {
     let settlement = settlements.into_iter().next();
     let settlement = settlement.ok_or_else(|| unsettled("NOT_FOUND"))?;
     match settlement.code() {
         Some(code) => Err(unsettled(code)),
         None => settlement.applied().ok_or_else(|| unsettled("NOT_FOUND")),
     }
+}
+
+/// Why one settlement was not applied.
+fn unsettled(code: &'static str) -> BrokerError {
+    let detail = match code {
+        "INVALID_RECEIPT" => "receipt: not a receipt of this store",
+        "NOT_FOUND" => "the message is not there, or was settled before",
+        "LEASE_LOST" => "this lease of the message is not current any more",
+        _ => "the settlement was not applied",
+    };
+    BrokerError::NotApplied { code, detail: detail.to_owned() }
 }
 
 fn results<T, O>(
@@ -138,10 +151,11 @@ fn read_bury(request: wire::BuryRequest) -> Bury {
 #[utoipa::path(post, path = "/v1/leases/ack", tag = "leases", operation_id = "ack", request_body = wire::AckRequest,
     responses((status = 204, description = "It is settled"), Refusals))]
 pub(crate) async fn ack(
-    State(api): State<Api>,
+    caller: Caller,
     Json(request): Json<wire::AckRequest>,
 ) -> Result<StatusCode, Refusal> {
-    single(api.broker.ack(vec![request.receipt]).await?)?;
+    let broker = caller.may_settle([&*request.receipt])?;
+    single(broker.ack(vec![request.receipt]).await?)?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -150,21 +164,23 @@ pub(crate) async fn ack(
     request_body = wire::Batch<wire::AckRequest>,
     responses((status = 200, description = "One result for each", body = wire::SettleResults<wire::Acked>), Refusals))]
 pub(crate) async fn ack_batch(
-    State(api): State<Api>,
+    caller: Caller,
     Json(batch): Json<wire::Batch<wire::AckRequest>>,
 ) -> Result<axum::Json<wire::SettleResults<wire::Acked>>, Refusal> {
-    let receipts = batch.items.into_iter().map(|item| item.receipt).collect();
-    Ok(results(api.broker.ack(receipts).await?, |_| None))
+    let receipts: Vec<String> = batch.items.into_iter().map(|item| item.receipt).collect();
+    let broker = caller.may_settle(receipts.iter().map(String::as_str))?;
+    Ok(results(broker.ack(receipts).await?, |_| None))
 }
 
 /// The work failed; the queue's policy says when it is tried again, or that it is dead.
 #[utoipa::path(post, path = "/v1/leases/nack", tag = "leases", operation_id = "nack", request_body = wire::NackRequest,
     responses((status = 200, description = "What it led to", body = wire::Nacked), Refusals))]
 pub(crate) async fn nack(
-    State(api): State<Api>,
+    caller: Caller,
     Json(request): Json<wire::NackRequest>,
 ) -> Result<axum::Json<wire::Nacked>, Refusal> {
-    let judged = single(api.broker.nack(vec![read_nack(request)?]).await?)?;
+    let broker = caller.may_settle([&*request.receipt])?;
+    let judged = single(broker.nack(vec![read_nack(request)?]).await?)?;
     Ok(axum::Json(nacked(&judged)))
 }
 
@@ -173,10 +189,11 @@ pub(crate) async fn nack(
     request_body = wire::Batch<wire::NackRequest>,
     responses((status = 200, description = "One result for each", body = wire::SettleResults<wire::Nacked>), Refusals))]
 pub(crate) async fn nack_batch(
-    State(api): State<Api>,
+    caller: Caller,
     Json(batch): Json<wire::Batch<wire::NackRequest>>,
 ) -> Result<axum::Json<wire::SettleResults<wire::Nacked>>, Refusal> {
-    let settled = api.broker.nack(items(batch, read_nack)?).await?;
+    let broker = caller.may_settle(batch.items.iter().map(|item| &*item.receipt))?;
+    let settled = broker.nack(items(batch, read_nack)?).await?;
     Ok(results(settled, |judged| Some(nacked(&judged))))
 }
 
@@ -185,10 +202,11 @@ pub(crate) async fn nack_batch(
     request_body = wire::ExtendRequest,
     responses((status = 200, description = "The new deadline", body = wire::Extended), Refusals))]
 pub(crate) async fn extend(
-    State(api): State<Api>,
+    caller: Caller,
     Json(request): Json<wire::ExtendRequest>,
 ) -> Result<axum::Json<wire::Extended>, Refusal> {
-    let deadline = single(api.broker.extend(vec![read_extend(request)?]).await?)?;
+    let broker = caller.may_settle([&*request.receipt])?;
+    let deadline = single(broker.extend(vec![read_extend(request)?]).await?)?;
     Ok(axum::Json(extended(deadline)))
 }
 
@@ -197,10 +215,11 @@ pub(crate) async fn extend(
     request_body = wire::Batch<wire::ExtendRequest>,
     responses((status = 200, description = "One result for each", body = wire::SettleResults<wire::Extended>), Refusals))]
 pub(crate) async fn extend_batch(
-    State(api): State<Api>,
+    caller: Caller,
     Json(batch): Json<wire::Batch<wire::ExtendRequest>>,
 ) -> Result<axum::Json<wire::SettleResults<wire::Extended>>, Refusal> {
-    let settled = api.broker.extend(items(batch, read_extend)?).await?;
+    let broker = caller.may_settle(batch.items.iter().map(|item| &*item.receipt))?;
+    let settled = broker.extend(items(batch, read_extend)?).await?;
     Ok(results(settled, |deadline| Some(extended(deadline))))
 }
 
@@ -209,10 +228,11 @@ pub(crate) async fn extend_batch(
     request_body = wire::ReleaseRequest,
     responses((status = 200, description = "Where it stands", body = wire::Released), Refusals))]
 pub(crate) async fn release(
-    State(api): State<Api>,
+    caller: Caller,
     Json(request): Json<wire::ReleaseRequest>,
 ) -> Result<axum::Json<wire::Released>, Refusal> {
-    let back = single(api.broker.release(vec![read_release(request)?]).await?)?;
+    let broker = caller.may_settle([&*request.receipt])?;
+    let back = single(broker.release(vec![read_release(request)?]).await?)?;
     Ok(axum::Json(released(&back)))
 }
 
@@ -221,20 +241,23 @@ pub(crate) async fn release(
     request_body = wire::Batch<wire::ReleaseRequest>,
     responses((status = 200, description = "One result for each", body = wire::SettleResults<wire::Released>), Refusals))]
 pub(crate) async fn release_batch(
-    State(api): State<Api>,
+    caller: Caller,
     Json(batch): Json<wire::Batch<wire::ReleaseRequest>>,
 ) -> Result<axum::Json<wire::SettleResults<wire::Released>>, Refusal> {
-    Ok(results(api.broker.release(items(batch, read_release)?).await?, |back| Some(released(&back))))
+    let broker = caller.may_settle(batch.items.iter().map(|item| &*item.receipt))?;
+    let settled = broker.release(items(batch, read_release)?).await?;
+    Ok(results(settled, |back| Some(released(&back))))
 }
 
 /// The work must never be tried again.
 #[utoipa::path(post, path = "/v1/leases/bury", tag = "leases", operation_id = "bury", request_body = wire::BuryRequest,
     responses((status = 200, description = "It is dead", body = wire::Nacked), Refusals))]
 pub(crate) async fn bury(
-    State(api): State<Api>,
+    caller: Caller,
     Json(request): Json<wire::BuryRequest>,
 ) -> Result<axum::Json<wire::Nacked>, Refusal> {
-    let judged = single(api.broker.bury(vec![read_bury(request)]).await?)?;
+    let broker = caller.may_settle([&*request.receipt])?;
+    let judged = single(broker.bury(vec![read_bury(request)]).await?)?;
     Ok(axum::Json(nacked(&judged)))
 }
 
@@ -243,11 +266,12 @@ pub(crate) async fn bury(
     request_body = wire::Batch<wire::BuryRequest>,
     responses((status = 200, description = "One result for each", body = wire::SettleResults<wire::Nacked>), Refusals))]
 pub(crate) async fn bury_batch(
-    State(api): State<Api>,
+    caller: Caller,
     Json(batch): Json<wire::Batch<wire::BuryRequest>>,
 ) -> Result<axum::Json<wire::SettleResults<wire::Nacked>>, Refusal> {
+    let broker = caller.may_settle(batch.items.iter().map(|item| &*item.receipt))?;
     let buries = batch.items.into_iter().map(read_bury).collect();
-    Ok(results(api.broker.bury(buries).await?, |judged| Some(nacked(&judged))))
+    Ok(results(broker.bury(buries).await?, |judged| Some(nacked(&judged))))
 }
 
 /// An operator gives the consumer of a message more time.
@@ -256,13 +280,14 @@ pub(crate) async fn bury_batch(
     request_body = Option<wire::OperatorExtendRequest>,
     responses((status = 200, description = "The new deadline", body = wire::Extended), Refusals))]
 pub(crate) async fn operator_extend(
-    State(api): State<Api>,
+    caller: Caller,
     OfMessage(queue, id): OfMessage,
     Options(request): Options<wire::OperatorExtendRequest>,
 ) -> Result<axum::Json<wire::Extended>, Refusal> {
     let time = convert::extension(request.lease_ms)?;
-    let extend = Extend { target: Target::Message(queue, id), time, checkpoint: None };
-    let deadline = single(api.broker.extend(vec![extend]).await?)?;
+    let extend = Extend { target: Target::Message(queue.clone(), id), time, checkpoint: None };
+    let extend = async |broker: Broker| single(broker.extend(vec![extend]).await?);
+    let deadline = caller.act(Deed::ExtendLease, &queue, extend).await?;
     Ok(axum::Json(extended(deadline)))
 }
 
@@ -272,26 +297,31 @@ pub(crate) async fn operator_extend(
     request_body = Option<wire::OperatorReleaseRequest>,
     responses((status = 200, description = "Where it stands", body = wire::Released), Refusals))]
 pub(crate) async fn operator_release(
-    State(api): State<Api>,
+    caller: Caller,
     OfMessage(queue, id): OfMessage,
     Options(request): Options<wire::OperatorReleaseRequest>,
 ) -> Result<axum::Json<wire::Released>, Refusal> {
     let delay = convert::delay(request.delay_ms)?;
-    let back =
-        single(api.broker.release(vec![Release { target: Target::Message(queue, id), delay }]).await?)?;
+    let release = Release { target: Target::Message(queue.clone(), id), delay };
+    let release = async |broker: Broker| single(broker.release(vec![release]).await?);
+    let back = caller.act(Deed::ReleaseLease, &queue, release).await?;
     Ok(axum::Json(released(&back)))
 }
 
 async fn requeue(
-    api: &Api,
+    caller: &Caller,
     queue: Option<redrive_core::queue::QueueName>,
     request: wire::RequeueExpiredRequest,
+    default: Limit,
 ) -> Result<axum::Json<wire::Requeued>, Refusal> {
     let limit = match request.limit {
         Some(limit) => Limit::new(limit as usize)?,
-        None => api.broker.config().requeue_batch_size,
+        None => default,
     };
-    let count = api.broker.requeue_expired(queue, limit, request.error.map(ErrorText::new)).await?;
+    let on = queue.as_ref().map_or(On::Every, On::Queue);
+    let error = request.error.map(ErrorText::new);
+    let requeue = async |broker: Broker| broker.requeue_expired(queue.clone(), limit, error).await;
+    let count = caller.act(Deed::RequeueExpired, on, requeue).await?;
     Ok(axum::Json(wire::Requeued { count }))
 }
 
@@ -301,10 +331,11 @@ async fn requeue(
     responses((status = 200, description = "How many", body = wire::Requeued), Refusals))]
 pub(crate) async fn requeue_expired(
     State(api): State<Api>,
+    caller: Caller,
     InQueue(queue): InQueue,
     Options(request): Options<wire::RequeueExpiredRequest>,
 ) -> Result<axum::Json<wire::Requeued>, Refusal> {
-    requeue(&api, Some(queue), request).await
+    requeue(&caller, Some(queue), request, api.gate.config().requeue_batch_size).await
 }
 
 /// Ends leases of all queues that have run out, now.
@@ -313,7 +344,8 @@ pub(crate) async fn requeue_expired(
     responses((status = 200, description = "How many", body = wire::Requeued), Refusals))]
 pub(crate) async fn requeue_expired_everywhere(
     State(api): State<Api>,
+    caller: Caller,
     Options(request): Options<wire::RequeueExpiredRequest>,
 ) -> Result<axum::Json<wire::Requeued>, Refusal> {
-    requeue(&api, None, request).await
+    requeue(&caller, None, request, api.gate.config().requeue_batch_size).await
 }

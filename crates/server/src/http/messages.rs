@@ -3,14 +3,15 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use redrive_broker::{BrokerError, NewMessage, NewOperation, Work};
+use redrive_broker::{Broker, BrokerError, NewMessage, NewOperation, Work};
+use redrive_core::access::{Deed, Use};
 use redrive_core::queue::QueueName;
 use redrive_store::{EnqueueOutcome, Filter, ListRequest, Selection};
 use redrive_wire as wire;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::extract::{IdempotencyKey, InQueue, Json, OfMessage, Query, Traced};
+use super::extract::{Caller, IdempotencyKey, InQueue, Json, OfMessage, Query, Traced};
 use super::problem::{Refusal, Refusals};
 use super::queues::ForceQuery;
 use super::{Api, listed, page_cursor, page_limit};
@@ -106,26 +107,30 @@ impl ListQuery {
     }
 }
 
-impl Api {
-    pub(crate) async fn page(&self, request: ListRequest) -> Result<wire::MessagePage, Refusal> {
-        let page = self.broker.list(request).await?;
-        let messages = page.messages.iter().map(|message| convert::message::view(message, page.at)).collect();
-        let next_cursor = page.next.map(|next| next.to_string());
-        Ok(wire::MessagePage { messages, next_cursor })
-    }
+/// A page of messages.
+pub(crate) async fn page(caller: &Caller, request: ListRequest) -> Result<wire::MessagePage, Refusal> {
+    let page = caller.may(Use::Inspect, &request.queue)?.list(request).await?;
+    let messages = page.messages.iter().map(|message| convert::message::view(message, page.at)).collect();
+    let next_cursor = page.next.map(|next| next.to_string());
+    Ok(wire::MessagePage { messages, next_cursor })
+}
 
-    /// A dry run, or an operation.
-    pub(crate) async fn start(&self, new: NewOperation, dry_run: bool) -> Result<Response, Refusal> {
-        if new.rate == Some(0) {
-            return Err(Refusal::field("/rate", "must be at least 1"));
-        }
-        if dry_run {
-            let matched = self.broker.dry_run(&new).await?;
-            return Ok(axum::Json(wire::Matched { matched }).into_response());
-        }
-        let operation = self.broker.start_operation(new).await?;
-        Ok((StatusCode::ACCEPTED, axum::Json(convert::operation::view(&operation))).into_response())
+/// A dry run, or an operation.
+pub(crate) async fn start(
+    caller: &Caller,
+    deed: Deed,
+    new: NewOperation,
+    dry_run: bool,
+) -> Result<Response, Refusal> {
+    if new.rate == Some(0) {
+        return Err(Refusal::field("/rate", "must be at least 1"));
     }
+    if dry_run {
+        let matched = caller.dry_run(deed, &new).await?;
+        return Ok(axum::Json(wire::Matched { matched }).into_response());
+    }
+    let operation = caller.start_operation(deed, new).await?;
+    Ok((StatusCode::ACCEPTED, axum::Json(convert::operation::view(&operation))).into_response())
 }
 
 /// What became of one message.
@@ -170,6 +175,7 @@ impl Refusal {
         (status = 201, description = "It is in the queue", body = wire::Enqueued), Refusals))]
 pub(crate) async fn enqueue(
     State(api): State<Api>,
+    caller: Caller,
     InQueue(queue): InQueue,
     IdempotencyKey(key): IdempotencyKey,
     Traced(trace): Traced,
@@ -182,7 +188,7 @@ pub(crate) async fn enqueue(
     let mut message = convert::message::new_message(queue, message, api.body_bytes_max)?;
     message.idempotency_key = key;
     message.request = trace;
-    let mut outcomes = api.broker.enqueue(vec![message], false).await?;
+    let mut outcomes = caller.enqueue(vec![message], false).await?;
     let enqueued = outcomes.pop().map(outcome).transpose()?;
     let status = match &enqueued {
         Some(enqueued) if enqueued.duplicate => StatusCode::OK,
@@ -197,6 +203,7 @@ pub(crate) async fn enqueue(
     responses((status = 200, description = "One result for each", body = wire::EnqueueResults), Refusals))]
 pub(crate) async fn enqueue_batch(
     State(api): State<Api>,
+    caller: Caller,
     InQueue(queue): InQueue,
     Traced(trace): Traced,
     Json(request): Json<wire::EnqueueBatchRequest>,
@@ -209,7 +216,7 @@ pub(crate) async fn enqueue_batch(
         })?;
         messages.push(NewMessage { request: trace, ..message });
     }
-    let outcomes = api.broker.enqueue(messages, request.all_or_nothing).await?;
+    let outcomes = caller.enqueue(messages, request.all_or_nothing).await?;
     let results = outcomes.into_iter().map(|one| match outcome(one) {
         Ok(enqueued) => wire::EnqueueResult {
             id: Some(enqueued.id),
@@ -236,11 +243,11 @@ pub(crate) async fn enqueue_batch(
     params(("queue" = wire::schema::QueueName, Path, description = "The queue"), ListQuery),
     responses((status = 200, description = "Some messages", body = wire::MessagePage), Refusals))]
 pub(crate) async fn list(
-    State(api): State<Api>,
+    caller: Caller,
     InQueue(queue): InQueue,
     Query(query): Query<ListQuery>,
 ) -> Result<axum::Json<wire::MessagePage>, Refusal> {
-    Ok(axum::Json(api.page(query.request(queue, &[])?).await?))
+    Ok(axum::Json(page(&caller, query.request(queue, &[])?).await?))
 }
 
 /// A message.
@@ -249,10 +256,11 @@ pub(crate) async fn list(
     responses((status = 200, description = "The message", body = wire::MessageView), Refusals))]
 pub(crate) async fn get(
     State(api): State<Api>,
+    caller: Caller,
     OfMessage(queue, id): OfMessage,
 ) -> Result<axum::Json<wire::MessageView>, Refusal> {
-    let message = api.broker.get(&queue, id).await?;
-    Ok(axum::Json(convert::message::view(&message, api.broker.now())))
+    let message = caller.may(Use::Inspect, &queue)?.get(&queue, id).await?;
+    Ok(axum::Json(convert::message::view(&message, api.gate.now())))
 }
 
 /// One message, which must be there and not leased.
@@ -260,13 +268,14 @@ fn only(queue: &QueueName, id: redrive_core::message::MessageId) -> Selection {
     Selection::new(queue.clone(), Filter::ids([id]))
 }
 
-fn one(bulk: &redrive_store::Bulk) -> Result<(), Refusal> {
+/// What was done to one message was done, or says why not.
+fn one(bulk: &redrive_store::Bulk) -> Result<(), BrokerError> {
     if let Some((_, refusal)) = bulk.refused.first() {
-        return Err(Refusal::new(StatusCode::CONFLICT, refusal.code(), refusal.to_string()));
+        return Err(BrokerError::NotApplied { code: refusal.code(), detail: refusal.to_string() });
     }
     if bulk.applied.is_empty() {
-        let detail = "the message is not there, or not in a state for that";
-        return Err(Refusal::new(StatusCode::CONFLICT, "WRONG_STATE", detail));
+        let detail = "the message is not there, or not in a state for that".to_owned();
+        return Err(BrokerError::NotApplied { code: "WRONG_STATE", detail });
     }
     Ok(())
 }
@@ -277,12 +286,15 @@ fn one(bulk: &redrive_store::Bulk) -> Result<(), Refusal> {
         ForceQuery),
     responses((status = 204, description = "It is gone"), Refusals))]
 pub(crate) async fn discard(
-    State(api): State<Api>,
+    caller: Caller,
     OfMessage(queue, id): OfMessage,
     Query(query): Query<ForceQuery>,
 ) -> Result<StatusCode, Refusal> {
-    api.broker.get(&queue, id).await?;
-    one(&api.broker.discard(only(&queue, id), query.force).await?)?;
+    let discard = async |broker: Broker| {
+        broker.get(&queue, id).await?;
+        one(&broker.discard(only(&queue, id), query.force).await?)
+    };
+    caller.act(Deed::DiscardMessages, &queue, discard).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -294,14 +306,18 @@ pub(crate) async fn discard(
     responses((status = 200, description = "The message", body = wire::MessageView), Refusals))]
 pub(crate) async fn reschedule(
     State(api): State<Api>,
+    caller: Caller,
     OfMessage(queue, id): OfMessage,
     Json(request): Json<wire::RescheduleRequest>,
 ) -> Result<axum::Json<wire::MessageView>, Refusal> {
     let change = convert::message::reschedule(&request)?;
-    api.broker.get(&queue, id).await?;
-    one(&api.broker.reschedule(only(&queue, id), change).await?)?;
-    let message = api.broker.get(&queue, id).await?;
-    Ok(axum::Json(convert::message::view(&message, api.broker.now())))
+    let reschedule = async |broker: Broker| {
+        broker.get(&queue, id).await?;
+        one(&broker.reschedule(only(&queue, id), change).await?)?;
+        broker.get(&queue, id).await
+    };
+    let message = caller.act(Deed::RescheduleMessage, &queue, reschedule).await?;
+    Ok(axum::Json(convert::message::view(&message, api.gate.now())))
 }
 
 /// Moves a message to another queue.
@@ -310,13 +326,17 @@ pub(crate) async fn reschedule(
     request_body = wire::MoveRequest,
     responses((status = 204, description = "It is there"), Refusals))]
 pub(crate) async fn move_one(
-    State(api): State<Api>,
+    caller: Caller,
     OfMessage(queue, id): OfMessage,
     Json(request): Json<wire::MoveRequest>,
 ) -> Result<StatusCode, Refusal> {
     let target = QueueName::new(request.queue)?;
-    api.broker.get(&queue, id).await?;
-    one(&api.broker.move_to(only(&queue, id), target).await?)?;
+    let relocate = async |broker: Broker| {
+        caller.may(Use::Enqueue, &target)?;
+        broker.get(&queue, id).await?;
+        one(&broker.move_to(only(&queue, id), target).await?)
+    };
+    caller.act(Deed::MoveMessages, &queue, relocate).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -325,10 +345,10 @@ pub(crate) async fn move_one(
     params(("queue" = wire::schema::QueueName, Path, description = "The queue"), ("id" = wire::schema::MessageId, Path, description = "The message")),
     responses((status = 200, description = "What keeps it", body = wire::WhyView), Refusals))]
 pub(crate) async fn why(
-    State(api): State<Api>,
+    caller: Caller,
     OfMessage(queue, id): OfMessage,
 ) -> Result<axum::Json<wire::WhyView>, Refusal> {
-    let why = api.broker.why(&queue, id).await?;
+    let why = caller.may(Use::Inspect, &queue)?.why(&queue, id).await?;
     Ok(axum::Json(convert::message::why(&why)))
 }
 
@@ -338,13 +358,14 @@ pub(crate) async fn why(
     responses((status = 200, description = "How many match", body = wire::Matched),
         (status = 202, description = "It has begun", body = wire::OperationView), Refusals))]
 pub(crate) async fn discard_many(
-    State(api): State<Api>,
+    caller: Caller,
     InQueue(queue): InQueue,
     Json(request): Json<wire::DiscardRequest>,
 ) -> Result<Response, Refusal> {
     let filter = convert::filter::filter(request.filter)?;
     let work = Work::Discard { force: request.force };
-    api.start(NewOperation { queue, filter, work, rate: request.rate }, request.dry_run).await
+    let new = NewOperation { queue, filter, work, rate: request.rate };
+    start(&caller, Deed::DiscardMessages, new, request.dry_run).await
 }
 
 /// Moves messages to another queue, as an operation; a dry run counts them.
@@ -353,11 +374,12 @@ pub(crate) async fn discard_many(
     responses((status = 200, description = "How many match", body = wire::Matched),
         (status = 202, description = "It has begun", body = wire::OperationView), Refusals))]
 pub(crate) async fn move_many(
-    State(api): State<Api>,
+    caller: Caller,
     InQueue(queue): InQueue,
     Json(request): Json<wire::MoveManyRequest>,
 ) -> Result<Response, Refusal> {
     let filter = convert::filter::filter(request.filter)?;
     let work = Work::Move { target: QueueName::new(request.queue)? };
-    api.start(NewOperation { queue, filter, work, rate: request.rate }, request.dry_run).await
+    let new = NewOperation { queue, filter, work, rate: request.rate };
+    start(&caller, Deed::MoveMessages, new, request.dry_run).await
 }

@@ -5,6 +5,7 @@ mod description;
 mod events;
 mod extract;
 mod health;
+mod keys;
 mod leases;
 mod messages;
 mod operations;
@@ -19,7 +20,7 @@ use axum::extract::DefaultBodyLimit;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use redrive_broker::Broker;
+use redrive_broker::Gate;
 use redrive_core::invalid::Invalid;
 use redrive_core::limits::{BATCH_BYTES_MAX, BODY_BYTES_DEFAULT_MAX};
 use tower_http::catch_panic::CatchPanicLayer;
@@ -36,15 +37,15 @@ const BODY_BYTES_MAX: usize = BATCH_BYTES_MAX / 3 * 4 + 1024 * 1024;
 /// What every handler is given.
 #[derive(Debug, Clone)]
 pub struct Api {
-    broker: Broker,
+    gate: Gate,
     /// The largest body of a message, in bytes.
     body_bytes_max: usize,
 }
 
 impl Api {
-    /// The API of a broker.
-    pub fn new(broker: Broker) -> Self {
-        Self { broker, body_bytes_max: BODY_BYTES_DEFAULT_MAX }
+    /// The API behind a gate.
+    pub fn new(gate: Gate) -> Self {
+        Self { gate, body_bytes_max: BODY_BYTES_DEFAULT_MAX }
     }
 }
 
@@ -62,6 +63,7 @@ impl Api {
         (name = "leases", description = "Taking work and settling it"),
         (name = "dead letters", description = "What was given up, and the way back"),
         (name = "operations", description = "Work on many messages"),
+        (name = "access", description = "API keys, and the audit trail"),
         (name = "server", description = "The server itself")
     )
 )]
@@ -116,6 +118,12 @@ fn documented() -> OpenApiRouter<Api> {
         .routes(routes!(operations::pause))
         .routes(routes!(operations::resume))
         .routes(routes!(operations::cancel))
+        .routes(routes!(keys::create, keys::list))
+        .routes(routes!(keys::get))
+        .routes(routes!(keys::rotate))
+        .routes(routes!(keys::revoke))
+        .routes(routes!(keys::whoami))
+        .routes(routes!(keys::audit))
         .routes(routes!(events::events))
         .routes(routes!(health::alive))
         .routes(routes!(health::ready))

@@ -1,26 +1,25 @@
 //! Work on many messages.
 
-use axum::extract::State;
+use redrive_core::access::Deed;
 use redrive_wire as wire;
 
-use super::extract::{OfOperation, Query};
+use super::extract::{Caller, OfOperation, Query};
 use super::problem::{Refusal, Refusals};
 use super::queues::PageQuery;
-use super::{Api, page_cursor, page_limit};
+use super::{page_cursor, page_limit};
 use crate::convert;
 
 /// Lists operations, the oldest first.
 #[utoipa::path(get, path = "/v1/operations", tag = "operations", operation_id = "list_operations", params(PageQuery),
     responses((status = 200, description = "Some operations", body = wire::OperationPage), Refusals))]
 pub(crate) async fn list(
-    State(api): State<Api>,
+    caller: Caller,
     Query(query): Query<PageQuery>,
 ) -> Result<axum::Json<wire::OperationPage>, Refusal> {
     let limit = page_limit(query.limit)?;
     let after = page_cursor(query.cursor)?;
-    let operations = api.broker.operations(after, limit).await?;
-    let full = operations.len() == limit.get();
-    let next_cursor = operations.last().filter(|_| full).map(|operation| operation.id.to_string());
+    let (operations, next) = caller.operations(after, limit).await?;
+    let next_cursor = next.map(|id| id.to_string());
     let operations = operations.iter().map(convert::operation::view).collect();
     Ok(axum::Json(wire::OperationPage { operations, next_cursor }))
 }
@@ -30,10 +29,10 @@ pub(crate) async fn list(
     params(("id" = wire::schema::OperationId, Path, description = "The operation")),
     responses((status = 200, description = "How far it is", body = wire::OperationView), Refusals))]
 pub(crate) async fn get(
-    State(api): State<Api>,
+    caller: Caller,
     OfOperation(id): OfOperation,
 ) -> Result<axum::Json<wire::OperationView>, Refusal> {
-    Ok(axum::Json(convert::operation::view(&api.broker.operation(id).await?)))
+    Ok(axum::Json(convert::operation::view(&caller.operation(id).await?)))
 }
 
 /// Pauses an operation after the step it is at.
@@ -41,10 +40,10 @@ pub(crate) async fn get(
     params(("id" = wire::schema::OperationId, Path, description = "The operation")),
     responses((status = 200, description = "What it will be", body = wire::OperationView), Refusals))]
 pub(crate) async fn pause(
-    State(api): State<Api>,
+    caller: Caller,
     OfOperation(id): OfOperation,
 ) -> Result<axum::Json<wire::OperationView>, Refusal> {
-    Ok(axum::Json(convert::operation::view(&api.broker.pause_operation(id).await?)))
+    Ok(axum::Json(convert::operation::view(&caller.change_operation(id, Deed::PauseOperation).await?)))
 }
 
 /// Lets an operation go on.
@@ -52,10 +51,10 @@ pub(crate) async fn pause(
     params(("id" = wire::schema::OperationId, Path, description = "The operation")),
     responses((status = 200, description = "What it will be", body = wire::OperationView), Refusals))]
 pub(crate) async fn resume(
-    State(api): State<Api>,
+    caller: Caller,
     OfOperation(id): OfOperation,
 ) -> Result<axum::Json<wire::OperationView>, Refusal> {
-    Ok(axum::Json(convert::operation::view(&api.broker.resume_operation(id).await?)))
+    Ok(axum::Json(convert::operation::view(&caller.change_operation(id, Deed::ResumeOperation).await?)))
 }
 
 /// Ends an operation after the step it is at. What it did stays done.
@@ -63,8 +62,8 @@ pub(crate) async fn resume(
     params(("id" = wire::schema::OperationId, Path, description = "The operation")),
     responses((status = 200, description = "What it will be", body = wire::OperationView), Refusals))]
 pub(crate) async fn cancel(
-    State(api): State<Api>,
+    caller: Caller,
     OfOperation(id): OfOperation,
 ) -> Result<axum::Json<wire::OperationView>, Refusal> {
-    Ok(axum::Json(convert::operation::view(&api.broker.cancel_operation(id).await?)))
+    Ok(axum::Json(convert::operation::view(&caller.change_operation(id, Deed::CancelOperation).await?)))
 }

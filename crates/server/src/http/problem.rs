@@ -4,6 +4,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use redrive_broker::BrokerError;
 use redrive_core::invalid::Invalid;
+use redrive_core::receipt::InvalidReceipt;
 use redrive_store::{QueueError, RetryAdvice, StoreError};
 use redrive_wire::{FieldProblem, Problem};
 use utoipa::ToSchema;
@@ -88,6 +89,9 @@ impl IntoResponse for Refusal {
         let mut response = (status, body).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"redrive\""));
+        }
         if let Some(seconds) = retry_after {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
@@ -114,14 +118,29 @@ impl From<BrokerError> for Refusal {
 fn status(error: &BrokerError) -> StatusCode {
     match error {
         BrokerError::Queue(error) => queue_status(error),
-        BrokerError::InvalidReceipt(_) => StatusCode::BAD_REQUEST,
-        BrokerError::Stopping | BrokerError::NoChance(_) => StatusCode::SERVICE_UNAVAILABLE,
-        BrokerError::TooManyPolls { .. } | BrokerError::TooManyOperations { .. } => {
-            StatusCode::TOO_MANY_REQUESTS
-        }
-        BrokerError::MessageNotFound(_) | BrokerError::OperationNotFound(_) => StatusCode::NOT_FOUND,
-        BrokerError::OperationEnded(_) | BrokerError::NoBreaker(_) => StatusCode::CONFLICT,
         BrokerError::KeyReused => StatusCode::UNPROCESSABLE_ENTITY,
+        BrokerError::Unauthenticated(_) => StatusCode::UNAUTHORIZED,
+        BrokerError::Forbidden { .. } | BrokerError::NotHeld { .. } => StatusCode::FORBIDDEN,
+        BrokerError::InvalidReceipt(_) | BrokerError::NotApplied { code: InvalidReceipt::CODE, .. } => {
+            StatusCode::BAD_REQUEST
+        }
+        BrokerError::Stopping | BrokerError::NoChance(_) | BrokerError::KeyIdTaken => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
+        BrokerError::TooManyPolls { .. }
+        | BrokerError::TooManyOperations { .. }
+        | BrokerError::QuotaReached { .. }
+        | BrokerError::TooManyKeys { .. } => StatusCode::TOO_MANY_REQUESTS,
+        BrokerError::MessageNotFound(_)
+        | BrokerError::OperationNotFound(_)
+        | BrokerError::KeyNotFound(_)
+        | BrokerError::NotApplied { code: "NOT_FOUND", .. } => StatusCode::NOT_FOUND,
+        BrokerError::OperationEnded(_)
+        | BrokerError::NoBreaker(_)
+        | BrokerError::NotApplied { .. }
+        | BrokerError::KeyEnded(_)
+        | BrokerError::KeyOfEnvironment
+        | BrokerError::KeysNotInUse => StatusCode::CONFLICT,
     }
 }
 
@@ -150,22 +169,6 @@ fn store_status(error: &StoreError) -> StatusCode {
     }
 }
 
-/// The code of one settlement that was not applied, as a refusal of the whole request.
-pub(crate) fn unsettled(code: &'static str) -> Refusal {
-    match code {
-        "INVALID_RECEIPT" => {
-            Refusal::new(StatusCode::BAD_REQUEST, code, "receipt: not a receipt of this store")
-        }
-        "NOT_FOUND" => {
-            Refusal::new(StatusCode::NOT_FOUND, code, "the message is not there, or was settled before")
-        }
-        "LEASE_LOST" => {
-            Refusal::new(StatusCode::CONFLICT, code, "this lease of the message is not current any more")
-        }
-        _ => Refusal::new(StatusCode::CONFLICT, code, "the settlement was not applied"),
-    }
-}
-
 /// How a refusal is documented, for every status that it may have.
 pub(crate) struct Refusals;
 
@@ -182,6 +185,8 @@ impl utoipa::IntoResponses for Refusals {
         };
         [
             ("400", "A field is wrong; `errors` says which"),
+            ("401", "An API key is needed, and this is none that works"),
+            ("403", "The API key may not do that"),
             ("404", "There is no such thing"),
             ("405", "Not with this method"),
             ("409", "It is not in a state for that"),

@@ -3,7 +3,8 @@
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use redrive_broker::{NewOperation, Work};
+use redrive_broker::{Broker, NewOperation, Work};
+use redrive_core::access::{Deed, On, Use};
 use redrive_core::queue::{Pause, Queue, QueueName};
 use redrive_core::time::Millis;
 use redrive_store::{CreateQueue, DeleteQueue, Filter, PauseQueue, UpdateQueue};
@@ -11,7 +12,8 @@ use redrive_wire as wire;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::extract::{InQueue, Json, Options, Query};
+use super::extract::{Caller, InQueue, Json, Options, Query};
+use super::messages::start;
 use super::problem::{Refusal, Refusals};
 use super::{Api, page_cursor, page_limit};
 use crate::convert;
@@ -30,7 +32,7 @@ pub(crate) struct PageQuery {
 
 impl Api {
     fn queue_view(&self, queue: &Queue) -> wire::QueueView {
-        convert::queue::queue_view(queue, &self.broker.config().defaults, self.broker.now())
+        convert::queue::queue_view(queue, &self.gate.config().defaults, self.gate.now())
     }
 
     fn queue_response(&self, status: StatusCode, queue: &Queue) -> Response {
@@ -62,11 +64,12 @@ fn expected(headers: &HeaderMap) -> Result<Option<u64>, Refusal> {
     responses((status = 201, description = "It is there", body = wire::QueueView), Refusals))]
 pub(crate) async fn create(
     State(api): State<Api>,
+    caller: Caller,
     Json(request): Json<wire::CreateQueueRequest>,
 ) -> Result<Response, Refusal> {
     let config = convert::queue::config(request.config)?;
     let request = CreateQueue { name: QueueName::new(request.name)?, config };
-    let queue = api.broker.create_queue(request).await?;
+    let queue = caller.create_queue(request).await?;
     Ok(api.queue_response(StatusCode::CREATED, &queue))
 }
 
@@ -75,13 +78,13 @@ pub(crate) async fn create(
     responses((status = 200, description = "Some queues", body = wire::QueuePage), Refusals))]
 pub(crate) async fn list(
     State(api): State<Api>,
+    caller: Caller,
     Query(query): Query<PageQuery>,
 ) -> Result<axum::Json<wire::QueuePage>, Refusal> {
     let limit = page_limit(query.limit)?;
     let after = page_cursor(query.cursor)?;
-    let queues = api.broker.list_queues(after.as_ref(), limit).await?;
-    let full = queues.len() == limit.get();
-    let next_cursor = queues.last().filter(|_| full).map(|queue| queue.name.as_str().to_owned());
+    let (queues, next) = caller.list_queues(after, limit).await?;
+    let next_cursor = next.map(|name| name.as_str().to_owned());
     let queues = queues.iter().map(|queue| api.queue_view(queue)).collect();
     Ok(axum::Json(wire::QueuePage { queues, next_cursor }))
 }
@@ -90,8 +93,12 @@ pub(crate) async fn list(
 #[utoipa::path(get, path = "/v1/queues/{queue}", tag = "queues", operation_id = "get_queue",
     params(("queue" = wire::schema::QueueName, Path, description = "The queue")),
     responses((status = 200, description = "The queue", body = wire::QueueView), Refusals))]
-pub(crate) async fn get(State(api): State<Api>, InQueue(name): InQueue) -> Result<Response, Refusal> {
-    let queue = api.broker.get_queue(&name).await?;
+pub(crate) async fn get(
+    State(api): State<Api>,
+    caller: Caller,
+    InQueue(name): InQueue,
+) -> Result<Response, Refusal> {
+    let queue = caller.may(Use::Look, &name)?.get_queue(&name).await?;
     Ok(api.queue_response(StatusCode::OK, &queue))
 }
 
@@ -104,13 +111,14 @@ pub(crate) async fn get(State(api): State<Api>, InQueue(name): InQueue) -> Resul
     responses((status = 200, description = "The queue", body = wire::QueueView), Refusals))]
 pub(crate) async fn update(
     State(api): State<Api>,
+    caller: Caller,
     InQueue(name): InQueue,
     headers: HeaderMap,
     Json(request): Json<wire::UpdateQueueRequest>,
 ) -> Result<Response, Refusal> {
     let config = convert::queue::config(request.config)?;
     let update = UpdateQueue { name, config, expected: expected(&headers)? };
-    let queue = api.broker.update_queue(update).await?;
+    let queue = caller.update_queue(update).await?;
     Ok(api.queue_response(StatusCode::OK, &queue))
 }
 
@@ -129,11 +137,12 @@ pub(crate) struct ForceQuery {
     params(("queue" = wire::schema::QueueName, Path, description = "The queue"), ForceQuery),
     responses((status = 204, description = "It is gone"), Refusals))]
 pub(crate) async fn delete(
-    State(api): State<Api>,
+    caller: Caller,
     InQueue(name): InQueue,
     Query(query): Query<ForceQuery>,
 ) -> Result<StatusCode, Refusal> {
-    api.broker.delete_queue(DeleteQueue { name, force: query.force }).await?;
+    let request = DeleteQueue { name: name.clone(), force: query.force };
+    caller.act(Deed::DeleteQueue, &name, async |broker| broker.delete_queue(request).await).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -141,7 +150,7 @@ fn pause_of(api: &Api, request: &wire::PauseRequest) -> Result<Pause, Refusal> {
     match (request.until, request.for_ms) {
         (Some(_), Some(_)) => Err(Refusal::field("/for_ms", "a span and a time must not both be given")),
         (Some(until), None) => Ok(Pause::Until(convert::timestamp(until))),
-        (None, Some(ms)) => Ok(Pause::Until(api.broker.now().plus(Millis::new(ms)))),
+        (None, Some(ms)) => Ok(Pause::Until(api.gate.now().plus(Millis::new(ms)))),
         (None, None) => Ok(Pause::UntilResumed),
     }
 }
@@ -152,12 +161,14 @@ fn pause_of(api: &Api, request: &wire::PauseRequest) -> Result<Pause, Refusal> {
     responses((status = 200, description = "The queue", body = wire::QueueView), Refusals))]
 pub(crate) async fn pause(
     State(api): State<Api>,
+    caller: Caller,
     InQueue(name): InQueue,
     Options(request): Options<wire::PauseRequest>,
 ) -> Result<Response, Refusal> {
     let pause = Some(pause_of(&api, &request)?);
     let key = request.key.map(|key| key.parse()).transpose()?;
-    let queue = api.broker.pause_queue(PauseQueue { name, key, pause }).await?;
+    let request = PauseQueue { name: name.clone(), key, pause };
+    let queue = caller.act(Deed::PauseQueue, &name, async |broker| broker.pause_queue(request).await).await?;
     Ok(api.queue_response(StatusCode::OK, &queue))
 }
 
@@ -167,11 +178,14 @@ pub(crate) async fn pause(
     responses((status = 200, description = "The queue", body = wire::QueueView), Refusals))]
 pub(crate) async fn resume(
     State(api): State<Api>,
+    caller: Caller,
     InQueue(name): InQueue,
     Options(request): Options<wire::ResumeRequest>,
 ) -> Result<Response, Refusal> {
     let key = request.key.map(|key| key.parse()).transpose()?;
-    let queue = api.broker.pause_queue(PauseQueue { name, key, pause: None }).await?;
+    let request = PauseQueue { name: name.clone(), key, pause: None };
+    let queue =
+        caller.act(Deed::ResumeQueue, &name, async |broker| broker.pause_queue(request).await).await?;
     Ok(api.queue_response(StatusCode::OK, &queue))
 }
 
@@ -181,11 +195,13 @@ pub(crate) async fn resume(
     responses((status = 200, description = "The queue", body = wire::QueueView), Refusals))]
 pub(crate) async fn set_weights(
     State(api): State<Api>,
+    caller: Caller,
     InQueue(name): InQueue,
     Json(weights): Json<wire::KeyWeights>,
 ) -> Result<Response, Refusal> {
     let weights = convert::queue::weights(weights)?;
-    let queue = api.broker.set_weights(name, weights).await?;
+    let set = async |broker: Broker| broker.set_weights(name.clone(), weights).await;
+    let queue = caller.act(Deed::SetWeights, &name, set).await?;
     Ok(api.queue_response(StatusCode::OK, &queue))
 }
 
@@ -195,13 +211,13 @@ pub(crate) async fn set_weights(
     responses((status = 200, description = "How much there is", body = wire::Matched),
         (status = 202, description = "It has begun", body = wire::OperationView), Refusals))]
 pub(crate) async fn purge(
-    State(api): State<Api>,
+    caller: Caller,
     InQueue(queue): InQueue,
     Json(request): Json<wire::PurgeRequest>,
 ) -> Result<Response, Refusal> {
     let work = Work::Discard { force: request.force };
     let new = NewOperation { queue, filter: Filter::default(), work, rate: None };
-    api.start(new, request.dry_run).await
+    start(&caller, Deed::PurgeQueue, new, request.dry_run).await
 }
 
 /// A queue at this moment.
@@ -209,10 +225,10 @@ pub(crate) async fn purge(
     params(("queue" = wire::schema::QueueName, Path, description = "The queue")),
     responses((status = 200, description = "Its numbers", body = wire::QueueStats), Refusals))]
 pub(crate) async fn stats(
-    State(api): State<Api>,
+    caller: Caller,
     InQueue(name): InQueue,
 ) -> Result<axum::Json<wire::QueueStats>, Refusal> {
-    let stats = api.broker.stats(&name).await?;
+    let stats = caller.may(Use::Look, &name)?.stats(&name).await?;
     Ok(axum::Json(convert::queue::stats(&stats)))
 }
 
@@ -222,10 +238,11 @@ pub(crate) async fn stats(
     responses((status = 200, description = "Its samples", body = wire::History), Refusals))]
 pub(crate) async fn history(
     State(api): State<Api>,
+    caller: Caller,
     InQueue(name): InQueue,
 ) -> Result<axum::Json<wire::History>, Refusal> {
-    let samples = api.broker.history(&name).await?;
-    let interval_ms = api.broker.config().history_interval.get();
+    let samples = caller.may(Use::Look, &name)?.history(&name).await?;
+    let interval_ms = api.gate.config().history_interval.get();
     let samples = samples.iter().map(convert::queue::sample).collect();
     Ok(axum::Json(wire::History { interval_ms, samples }))
 }
@@ -235,10 +252,10 @@ pub(crate) async fn history(
     params(("queue" = wire::schema::QueueName, Path, description = "The queue")),
     responses((status = 200, description = "Its breaker", body = wire::BreakerStatus), Refusals))]
 pub(crate) async fn breaker(
-    State(api): State<Api>,
+    caller: Caller,
     InQueue(name): InQueue,
 ) -> Result<axum::Json<wire::BreakerStatus>, Refusal> {
-    let view = api.broker.breaker(&name).await?;
+    let view = caller.may(Use::Look, &name)?.breaker(&name).await?;
     let view = view.ok_or_else(|| Refusal::from(redrive_broker::BrokerError::NoBreaker(name)))?;
     Ok(axum::Json(convert::queue::breaker_status(&view)))
 }
@@ -247,11 +264,8 @@ pub(crate) async fn breaker(
 #[utoipa::path(post, path = "/v1/queues/{queue}/breaker/trip", tag = "queues", operation_id = "trip_breaker",
     params(("queue" = wire::schema::QueueName, Path, description = "The queue")),
     responses((status = 204, description = "It is open"), Refusals))]
-pub(crate) async fn trip_breaker(
-    State(api): State<Api>,
-    InQueue(name): InQueue,
-) -> Result<StatusCode, Refusal> {
-    api.broker.set_breaker(&name, true).await?;
+pub(crate) async fn trip_breaker(caller: Caller, InQueue(name): InQueue) -> Result<StatusCode, Refusal> {
+    caller.act(Deed::TripBreaker, &name, async |broker| broker.set_breaker(&name, true).await).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -259,18 +273,16 @@ pub(crate) async fn trip_breaker(
 #[utoipa::path(post, path = "/v1/queues/{queue}/breaker/reset", tag = "queues", operation_id = "reset_breaker",
     params(("queue" = wire::schema::QueueName, Path, description = "The queue")),
     responses((status = 204, description = "It is closed"), Refusals))]
-pub(crate) async fn reset_breaker(
-    State(api): State<Api>,
-    InQueue(name): InQueue,
-) -> Result<StatusCode, Refusal> {
-    api.broker.set_breaker(&name, false).await?;
+pub(crate) async fn reset_breaker(caller: Caller, InQueue(name): InQueue) -> Result<StatusCode, Refusal> {
+    caller.act(Deed::ResetBreaker, &name, async |broker| broker.set_breaker(&name, false).await).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// How retries went since the server started, by message type.
 #[utoipa::path(get, path = "/v1/types", tag = "messages", operation_id = "type_stats",
-    responses((status = 200, description = "One row for each type", body = wire::TypeStats)))]
-pub(crate) async fn types(State(api): State<Api>) -> axum::Json<wire::TypeStats> {
-    let types = api.broker.retries().into_iter().map(convert::queue::retries).collect();
-    axum::Json(wire::TypeStats { types })
+    responses((status = 200, description = "One row for each type", body = wire::TypeStats), Refusals))]
+pub(crate) async fn types(caller: Caller) -> Result<axum::Json<wire::TypeStats>, Refusal> {
+    let retries = caller.may(Use::Measure, On::Every)?.retries();
+    let types = retries.into_iter().map(convert::queue::retries).collect();
+    Ok(axum::Json(wire::TypeStats { types }))
 }

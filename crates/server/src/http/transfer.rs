@@ -5,13 +5,14 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures::{StreamExt, stream};
-use redrive_broker::{Broker, NewMessage, TraceParent};
+use redrive_broker::{Broker, BrokerError, NewMessage, TraceParent};
+use redrive_core::access::Deed;
 use redrive_core::queue::QueueName;
 use redrive_store::{EnqueueOutcome, Limit, ListRequest};
 use redrive_wire as wire;
 
 use super::Api;
-use super::extract::{InQueue, Query, Traced, parse};
+use super::extract::{Caller, InQueue, Query, Traced, parse};
 use super::messages::ListQuery;
 use super::problem::{Refusal, Refusals};
 use crate::convert;
@@ -32,21 +33,26 @@ const PROBLEMS_MAX: usize = 100;
     responses((status = 200, description = "A line for each message", body = wire::NewMessage,
         content_type = "application/x-ndjson"), Refusals))]
 pub(crate) async fn export(
-    State(api): State<Api>,
+    caller: Caller,
     InQueue(queue): InQueue,
     Query(query): Query<ListQuery>,
 ) -> Result<Response, Refusal> {
     let request = ListRequest { limit: Limit::MAX, ..query.request(queue, &[])? };
     // The first page is read before anything is answered, so that a refusal can be one.
-    let first = lines(&api.broker, request.clone()).await?;
-    let rest = stream::unfold(first.1.map(|next| (api.broker, next)), |state| async move {
-        let (broker, request) = state?;
-        match lines(&broker, request).await {
-            Ok((bytes, next)) => Some((Ok(bytes), next.map(|next| (broker, next)))),
+    let first = async |broker: Broker| Ok((lines(&broker, request.clone()).await?, broker));
+    let (first, broker) = caller.act(Deed::ExportMessages, &request.queue, first).await?;
+    let rest = stream::unfold(first.1.map(|next| (caller, broker, next)), |state| async move {
+        let (caller, broker, request) = state?;
+        let lines = match caller.is_let_in() {
+            Ok(()) => lines(&broker, request).await,
+            Err(ended) => Err(ended),
+        };
+        match lines {
+            Ok((bytes, next)) => Some((Ok(bytes), next.map(|next| (caller, broker, next)))),
             // The connection is cut: a client must not take a part for the whole.
-            Err(refusal) => {
-                tracing::warn!(problem = refusal.detail(), "an export ended early");
-                Some((Err(std::io::Error::other(refusal.detail().to_owned())), None))
+            Err(error) => {
+                tracing::warn!(%error, "an export ended early");
+                Some((Err(std::io::Error::other(error)), None))
             }
         }
     });
@@ -56,7 +62,7 @@ pub(crate) async fn export(
 }
 
 /// A page as lines, and the request for the next.
-async fn lines(broker: &Broker, request: ListRequest) -> Result<(Bytes, Option<ListRequest>), Refusal> {
+async fn lines(broker: &Broker, request: ListRequest) -> Result<(Bytes, Option<ListRequest>), BrokerError> {
     let page = broker.list(request.clone()).await?;
     let mut bytes = Vec::new();
     for message in &page.messages {
@@ -71,7 +77,8 @@ async fn lines(broker: &Broker, request: ListRequest) -> Result<(Bytes, Option<L
 
 /// Messages of an import on their way into the store.
 struct Importer {
-    api: Api,
+    caller: Caller,
+    body_bytes_max: usize,
     queue: QueueName,
     request: Option<TraceParent>,
     line: u64,
@@ -94,7 +101,7 @@ impl Importer {
             return Ok(());
         }
         let read = parse::<wire::NewMessage>(line).and_then(|message| {
-            let (queue, max) = (self.queue.clone(), self.api.body_bytes_max);
+            let (queue, max) = (self.queue.clone(), self.body_bytes_max);
             convert::message::new_message(queue, message, max).map_err(Refusal::from)
         });
         match read {
@@ -117,7 +124,9 @@ impl Importer {
         if messages.is_empty() {
             return Ok(());
         }
-        let outcomes = self.api.broker.enqueue(messages, false).await?;
+        // An import may take long.
+        self.caller.is_let_in()?;
+        let outcomes = self.caller.enqueue(messages, false).await?;
         for (line, outcome) in lines.into_iter().zip(outcomes) {
             match outcome {
                 Ok(EnqueueOutcome::Enqueued { .. }) => self.imported.imported += 1,
@@ -139,12 +148,14 @@ impl Importer {
     responses((status = 200, description = "What came of it", body = wire::Imported), Refusals))]
 pub(crate) async fn import(
     State(api): State<Api>,
+    caller: Caller,
     InQueue(queue): InQueue,
     Traced(trace): Traced,
     body: Body,
 ) -> Result<axum::Json<wire::Imported>, Refusal> {
     let mut importer = Importer {
-        api,
+        caller,
+        body_bytes_max: api.body_bytes_max,
         queue,
         request: trace,
         line: 0,
