@@ -24,7 +24,7 @@ pub(crate) fn run(command: &KeyCommand) -> anyhow::Result<()> {
 }
 
 /// A key that nobody can guess.
-fn generate() -> anyhow::Result<Token> {
+pub(crate) fn generate() -> anyhow::Result<Token> {
     let (mut id, mut secret) = ([0; 8], [0; 32]);
     fill(&mut id)?;
     fill(&mut secret)?;

@@ -32,7 +32,7 @@ const SLICE: Duration = Duration::from_millis(500);
 const PATH: &str = "/v1/queues/redrive-bench/messages";
 
 /// The clients of one server, and what they did.
-struct Arm {
+pub(super) struct Arm {
     process: Process,
     posters: Vec<Poster>,
     latencies: Latencies,
@@ -42,8 +42,9 @@ struct Arm {
 }
 
 impl Arm {
-    async fn start(process: Process, json: &str) -> anyhow::Result<Self> {
-        let posters = (0..CLIENTS).map(|_| Poster::connect(process.address(), PATH, json));
+    /// Clients that show `token`, if there is one.
+    pub(super) async fn start(process: Process, json: &str, token: Option<&str>) -> anyhow::Result<Self> {
+        let posters = (0..CLIENTS).map(|_| Poster::connect(process.address(), PATH, json, token));
         let posters = try_join_all(posters).await?;
         let mut arm = Self {
             process,
@@ -60,7 +61,7 @@ impl Arm {
         Ok(arm)
     }
 
-    async fn slice(&mut self) -> anyhow::Result<()> {
+    pub(super) async fn slice(&mut self) -> anyhow::Result<()> {
         let before = self.process.cpu()?;
         let slice = Stopwatch::start();
         let clients = try_join_all(self.posters.iter_mut().map(async |poster| {
@@ -81,11 +82,11 @@ impl Arm {
         Ok(())
     }
 
-    fn cpu_us(&self) -> f64 {
+    pub(super) fn cpu_us(&self) -> f64 {
         self.cpu.as_secs_f64() * 1e6 / self.done as f64
     }
 
-    fn figures(&self) -> [(&'static str, f64); 4] {
+    pub(super) fn figures(&self) -> [(&'static str, f64); 4] {
         [
             ("requests/s", self.done as f64 / self.wall.as_secs_f64()),
             ("server cpu us", self.cpu_us()),
@@ -95,16 +96,26 @@ impl Arm {
     }
 }
 
-pub(crate) async fn run(context: &Context, report: &mut Report) -> anyhow::Result<()> {
-    let slices = u64::try_from(context.arm.as_millis() / SLICE.as_millis()).unwrap_or(1).max(1);
-    context.begin("HTTP enqueues", u64::from(context.rounds) * slices);
+/// How often each arm of a round has its turn.
+pub(super) fn slices(context: &Context) -> u64 {
+    u64::try_from(context.arm.as_millis() / SLICE.as_millis()).unwrap_or(1).max(1)
+}
+
+/// What each client enqueues.
+pub(super) fn message(context: &Context) -> String {
     let body = "a".repeat(context.body_bytes);
-    let json = json!({"body": body, "type": "invoice.paid", "source": "bench"}).to_string();
+    json!({"body": body, "type": "invoice.paid", "source": "bench"}).to_string()
+}
+
+pub(crate) async fn run(context: &Context, report: &mut Report) -> anyhow::Result<()> {
+    let slices = slices(context);
+    context.begin("HTTP enqueues", u64::from(context.rounds) * slices);
+    let json = message(context);
     let mut over = Vec::new();
     for round in 1..=context.rounds {
         let dir = tempfile::tempdir_in(context.dir.path())?;
-        let mut beside = Arm::start(Process::parse_only()?, &json).await?;
-        let mut server = Arm::start(Process::serve(dir.path())?, &json).await?;
+        let mut beside = Arm::start(Process::parse_only()?, &json, None).await?;
+        let mut server = Arm::start(Process::serve(dir.path(), None)?, &json, None).await?;
         for _ in 0..slices {
             beside.slice().await?;
             server.slice().await?;

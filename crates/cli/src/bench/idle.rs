@@ -36,9 +36,9 @@ pub(crate) async fn run(context: &Context, report: &mut Report) -> anyhow::Resul
     let (mut alone, mut with_polls, mut costs) = (Vec::new(), Vec::new(), Vec::new());
     for round in 1..=context.rounds {
         let dir = tempfile::tempdir_in(context.dir.path())?;
-        let process = Process::serve(dir.path())?;
+        let process = Process::serve(dir.path(), None)?;
         let mut enqueue =
-            Poster::connect(process.address(), "/v1/queues", r#"{"name": "redrive-bench"}"#).await?;
+            Poster::connect(process.address(), "/v1/queues", r#"{"name": "redrive-bench"}"#, None).await?;
         enqueue.post().await?;
         let cost = cost_of_nothing(&process).await?;
         let megabytes = process.resident_bytes()? as f64 / 1e6;
@@ -73,7 +73,7 @@ async fn cost_of_nothing(process: &Process) -> anyhow::Result<f64> {
 async fn polls(process: &Process) -> anyhow::Result<Vec<Poster>> {
     let path = "/v1/queues/redrive-bench/lease";
     let connect = |_| async move {
-        let mut poster = Poster::connect(process.address(), path, r#"{"wait_ms": 60000}"#).await?;
+        let mut poster = Poster::connect(process.address(), path, r#"{"wait_ms": 60000}"#, None).await?;
         poster.send().await?;
         anyhow::Ok(poster)
     };

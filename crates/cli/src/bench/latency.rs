@@ -21,7 +21,7 @@ pub(crate) async fn run(context: &Context, report: &mut Report) -> anyhow::Resul
         let dir = tempfile::tempdir_in(context.dir.path())?;
         let process = match &context.url {
             Some(_) => None,
-            None => Some(Process::serve(dir.path())?),
+            None => Some(Process::serve(dir.path(), None)?),
         };
         let url = match (&context.url, &process) {
             (None, Some(process)) => process.url(),

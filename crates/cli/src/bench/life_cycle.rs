@@ -93,7 +93,7 @@ pub(crate) async fn run(context: &Context, report: &mut Report) -> anyhow::Resul
         let dir = tempfile::tempdir_in(context.dir.path())?;
         let mut engine =
             Engine::callers(&dir.path().join("engine"), context.callers, context.body_bytes).await?;
-        let process = Process::serve(dir.path())?;
+        let process = Process::serve(dir.path(), None)?;
         let mut callers = connect(context, &process.url()).await?;
         // What happens only once is not measured: connections, the first pages of files and of memory.
         slice(&mut engine, context.batch, &mut Done::default()).await?;

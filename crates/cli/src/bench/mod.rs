@@ -12,6 +12,7 @@ mod caller;
 mod engine;
 mod enqueue;
 mod idle;
+mod keys;
 mod latency;
 mod life_cycle;
 mod measure;
@@ -76,15 +77,17 @@ enum Group {
     Latency,
     /// 256 HTTP clients that enqueue one message at a time, beside a handler that only parses.
     Enqueue,
+    /// The same clients with API keys, beside a server that lets in anyone.
+    Keys,
     /// What a server that does nothing needs, by itself and with 10,000 long polls.
     Idle,
 }
 
 impl Group {
-    const ALL: [Self; 4] = [Self::LifeCycle, Self::Latency, Self::Enqueue, Self::Idle];
+    const ALL: [Self; 5] = [Self::LifeCycle, Self::Latency, Self::Enqueue, Self::Keys, Self::Idle];
 
     fn needs_own_server(self) -> bool {
-        matches!(self, Self::Enqueue | Self::Idle)
+        matches!(self, Self::Enqueue | Self::Keys | Self::Idle)
     }
 }
 
@@ -159,6 +162,7 @@ pub(crate) fn run(arguments: &BenchArguments) -> anyhow::Result<ExitCode> {
                 Group::LifeCycle => life_cycle::run(&context, &mut report).await.context("life-cycle")?,
                 Group::Latency => latency::run(&context, &mut report).await.context("latency")?,
                 Group::Enqueue => enqueue::run(&context, &mut report).await.context("enqueue")?,
+                Group::Keys => keys::run(&context, &mut report).await.context("keys")?,
                 Group::Idle => idle::run(&context, &mut report).await.context("idle")?,
             }
         }

@@ -18,13 +18,19 @@ pub(crate) struct Poster {
 }
 
 impl Poster {
-    /// Connects; each request is a POST of `json` to `path`.
-    pub(crate) async fn connect(address: &str, path: &str, json: &str) -> anyhow::Result<Self> {
+    /// Connects; each request is a POST of `json` to `path`, under `token` if there is one.
+    pub(crate) async fn connect(
+        address: &str,
+        path: &str,
+        json: &str,
+        token: Option<&str>,
+    ) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(address).await.with_context(|| format!("connecting to {address}"))?;
         stream.set_nodelay(true)?;
         let length = json.len();
+        let key = token.map(|token| format!("authorization: Bearer {token}\r\n")).unwrap_or_default();
         let head = format!(
-            "POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+            "POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\n{key}content-length: {length}\r\n\r\n"
         );
         let request = [head.as_bytes(), json.as_bytes()].concat();
         Ok(Self { stream, request, answer: Vec::new() })
@@ -54,6 +60,14 @@ impl Poster {
             return Ok(());
         }
         bail!("the server refused: {}", String::from_utf8_lossy(&self.answer))
+    }
+}
+
+impl Poster {
+    /// The body of the last answer.
+    pub(crate) fn body(&self) -> &[u8] {
+        let end = self.answer.windows(HEAD_END.len()).position(|bytes| bytes == HEAD_END);
+        end.map_or(&[], |end| &self.answer[end + HEAD_END.len()..])
     }
 }
 

@@ -18,11 +18,12 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// `redrive serve`, with what it has by default, on a directory of its own.
-    pub(crate) fn serve(dir: &Path) -> anyhow::Result<Self> {
+    /// `redrive serve`, with what it has by default, on a directory of its own; with a key where one is given.
+    pub(crate) fn serve(dir: &Path, key: Option<&str>) -> anyhow::Result<Self> {
         let data = dir.join("data");
         let mut command = Self::command()?;
         command.args(["serve", "--listen", "127.0.0.1:0", "--log-level", "warn", "--data"]).arg(data);
+        command.envs(key.map(|key| (crate::key::BOOTSTRAP, key)));
         // Where somebody has a configuration lying about, it is not meant.
         command.current_dir(dir);
         Self::start(command)
