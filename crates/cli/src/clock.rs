@@ -126,7 +126,14 @@ pub(crate) mod test {
                 axum::Json(clock.0.now().as_millis())
             };
             app.route("/test/clock", axum::routing::post(advance))
+                .route("/test/panic", axum::routing::post(panic))
         }
+    }
+
+    /// Shows what a panic shows of the request in which it happens.
+    #[expect(clippy::panic, reason = "it is what it is for")]
+    async fn panic(_: axum::http::HeaderMap, _: axum::body::Bytes) {
+        panic!("told to by a test");
     }
 
     impl redrive_store_embedded::Clock for TestClock {

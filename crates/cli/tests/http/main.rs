@@ -2,16 +2,21 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod access;
+mod audit;
 mod bench;
+mod canary;
 mod grpc;
 mod hostile;
 mod leases;
 mod lifecycle;
+mod matrix;
 mod messages;
 mod operations;
 mod queues;
 mod server;
 mod starvation;
 mod streams;
+mod tokens;
 #[cfg(feature = "otel")]
 mod traces;

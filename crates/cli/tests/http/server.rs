@@ -15,6 +15,8 @@ pub(crate) struct Server {
     address: String,
     pub(crate) client: Client,
     pub(crate) dir: tempfile::TempDir,
+    /// What requests show, where the server wants a key.
+    pub(crate) token: Option<String>,
 }
 
 impl Server {
@@ -29,16 +31,51 @@ impl Server {
 
     pub(crate) fn with(flags: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let (child, address) = launch(dir.path(), flags);
+        let (child, address) = launch(dir.path(), flags, None);
         let client = Client::builder().timeout(Duration::from_mins(1)).build().unwrap();
-        Self { child, address, client, dir }
+        Self { child, address, client, dir, token: None }
+    }
+
+    /// A server that wants a key; requests show the one that may do everything.
+    pub(crate) fn keyed(flags: &[&str]) -> Self {
+        let token = generate_key();
+        let dir = tempfile::tempdir().unwrap();
+        let (child, address) = launch(dir.path(), flags, Some(&token));
+        let client = Client::builder().timeout(Duration::from_mins(1)).build().unwrap();
+        Self { child, address, client, dir, token: Some(token) }
+    }
+
+    /// The same server for somebody who shows something else, or nothing.
+    pub(crate) fn request_as(&self, token: Option<&str>, method: Method, path: &str) -> RequestBuilder {
+        let request = self.client.request(method, self.url(path));
+        match token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        }
+    }
+
+    /// Makes a key with these grants, and answers its id and its token.
+    pub(crate) async fn key(&self, grants: &[(&str, &str)], more: Value) -> (String, String) {
+        let grants: Vec<Value> =
+            grants.iter().map(|(scope, queues)| json!({"scope": scope, "queues": queues})).collect();
+        let mut request = json!({"name": "a test", "grants": grants});
+        request.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap_or_default());
+        let answer = self.post("/v1/keys", request).await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        (text(&answer.body["key"]["id"]), text(&answer.body["token"]))
+    }
+
+    /// What the server has logged so far.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.dir.path().join("log")).unwrap()
     }
 
     /// Kills the process as the machine would, and starts another on what it left.
     pub(crate) fn kill_and_restart(&mut self, flags: &[&str]) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
-        (self.child, self.address) = launch(self.dir.path(), flags);
+        (self.child, self.address) = launch(self.dir.path(), flags, self.token.as_deref());
         self.client = Client::builder().timeout(Duration::from_mins(1)).build().unwrap();
     }
 
@@ -58,7 +95,7 @@ impl Server {
     }
 
     pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        self.client.request(method, self.url(path))
+        self.request_as(self.token.as_deref(), method, path)
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
@@ -117,9 +154,18 @@ impl Drop for Server {
     }
 }
 
-fn launch(dir: &Path, flags: &[&str]) -> (Child, String) {
+/// A key as the program itself makes one.
+pub(crate) fn generate_key() -> String {
+    let made = Command::new(env!("CARGO_BIN_EXE_redrive")).args(["key", "generate"]).output().unwrap();
+    String::from_utf8(made.stdout).unwrap().trim().to_owned()
+}
+
+fn launch(dir: &Path, flags: &[&str], key: Option<&str>) -> (Child, String) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_redrive"))
-        .args(["serve", "--listen", "127.0.0.1:0", "--log-format", "json", "--data"])
+        .envs(key.map(|key| ("REDRIVE_BOOTSTRAP_KEY", key)))
+        .env("RUST_BACKTRACE", "1")
+        .env("REDRIVE_LOG_FORMAT", "json")
+        .args(["serve", "--listen", "127.0.0.1:0", "--data"])
         .arg(dir.join("data"))
         .args(flags)
         .current_dir(dir)

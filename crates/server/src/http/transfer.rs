@@ -6,7 +6,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures::{StreamExt, stream};
 use redrive_broker::{Broker, BrokerError, NewMessage, TraceParent};
-use redrive_core::access::Deed;
+use redrive_core::access::{Deed, Use};
 use redrive_core::queue::QueueName;
 use redrive_store::{EnqueueOutcome, Limit, ListRequest};
 use redrive_wire as wire;
@@ -153,6 +153,7 @@ pub(crate) async fn import(
     Traced(trace): Traced,
     body: Body,
 ) -> Result<axum::Json<wire::Imported>, Refusal> {
+    caller.may(Use::Enqueue, &queue)?;
     let mut importer = Importer {
         caller,
         body_bytes_max: api.body_bytes_max,

@@ -1,0 +1,82 @@
+//! The gate where several instances stand before one store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redrive_broker::{Access, Broker, BrokerConfig, Caller, Gate, NewKey, Quotas, Shown};
+use redrive_core::access::{Grant, Grants, KeyName, On, QueuePattern, Scope, Token, Use};
+use redrive_core::queue::QueueConfig;
+use redrive_core::time::Millis;
+use redrive_store::Store;
+
+use crate::world::World;
+
+const BOOTSTRAP: &str = "rdk_00c0ffee00c0ffee_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+
+fn call(gate: &Gate, token: &str) -> Result<Caller, redrive_broker::BrokerError> {
+    gate.caller(Shown::Header(format!("Bearer {token}").as_bytes()), None)
+}
+
+/// A gate of another instance.
+async fn gate(world: &World) -> (Gate, redrive_broker::Background) {
+    let store: Arc<dyn Store> = Arc::<redrive_store_memory::MemoryStore>::clone(&world.store);
+    let clock = Arc::<redrive_broker::ManualClock>::clone(&world.clock);
+    let (broker, background) = Broker::start(store, clock, BrokerConfig::default()).await.unwrap();
+    let bootstrap: Token = BOOTSTRAP.parse().unwrap();
+    (Gate::new(broker, Access::Keys { bootstrap: Some(bootstrap) }).await.unwrap(), background)
+}
+
+fn reader() -> NewKey {
+    let grant = Grant { scope: Scope::Read, queues: QueuePattern::every() };
+    NewKey {
+        name: KeyName::new("reader").unwrap(),
+        grants: Grants::new(vec![grant]).unwrap(),
+        quotas: Quotas::default(),
+        expires_at: None,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_one_instance_does_to_a_key_the_others_know_within_a_minute() {
+    let world = World::with(QueueConfig::default()).await;
+    let (here, _one) = gate(&world).await;
+    let (there, _other) = gate(&world).await;
+    let admin = call(&here, BOOTSTRAP).unwrap();
+    let (key, token) = admin.create_key(reader()).await.unwrap();
+    let token = token.expose();
+    assert!(call(&here, &token).is_ok());
+    assert_eq!(call(&there, &token).unwrap_err().code(), "KEY_INVALID", "not yet");
+    // Time passes by itself where nobody has anything to do.
+    let known = async {
+        loop {
+            match call(&there, &token) {
+                Ok(caller) => return caller,
+                Err(_) => redrive_broker::pause(Millis::from_secs(1)).await,
+            }
+        }
+    };
+    let waits = tokio::time::timeout(Duration::from_mins(1), known).await.unwrap();
+    assert!(waits.may(Use::Watch, On::Some).is_ok() && waits.may(Use::Enqueue, On::Some).is_err());
+    let cut = waits.cut().unwrap();
+    admin.revoke_key(key.id).await.unwrap();
+    assert_eq!(call(&here, &token).unwrap_err().code(), "KEY_REVOKED", "here at once");
+    let ended = tokio::time::timeout(Duration::from_mins(1), cut).await.unwrap();
+    assert_eq!(ended.code(), "KEY_REVOKED");
+    assert_eq!(call(&there, &token).unwrap_err().code(), "KEY_REVOKED");
+    assert_eq!(waits.is_let_in().unwrap_err().code(), "KEY_REVOKED");
+}
+
+#[tokio::test]
+async fn two_instances_that_rotate_at_once_do_not_lose_each_others_secret() {
+    let world = World::with(QueueConfig::default()).await;
+    let (here, _one) = gate(&world).await;
+    let (key, first) = call(&here, BOOTSTRAP).unwrap().create_key(reader()).await.unwrap();
+    // It starts with what is there, and does not hear of what happens after.
+    let (there, _other) = gate(&world).await;
+    let hour = Millis::from_secs(3_600);
+    let (_, second) = call(&here, BOOTSTRAP).unwrap().rotate_key(key.id, hour).await.unwrap();
+    let (_, third) = call(&there, BOOTSTRAP).unwrap().rotate_key(key.id, hour).await.unwrap();
+    let (fresh, _again) = gate(&world).await;
+    assert!(call(&fresh, &second.expose()).is_ok() && call(&fresh, &third.expose()).is_ok());
+    assert_eq!(call(&fresh, &first.expose()).unwrap_err().code(), "KEY_INVALID");
+}
