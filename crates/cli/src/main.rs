@@ -3,7 +3,9 @@
 mod bench;
 mod clock;
 mod config;
+mod exposure;
 mod logs;
+mod port;
 mod serve;
 mod system;
 mod traces;

@@ -32,7 +32,10 @@ pub(crate) async fn ready(State(api): State<Api>) -> Result<&'static str, Refusa
     responses((status = 200, description = "The metrics", body = String,
         content_type = "application/openmetrics-text"), Refusals))]
 pub(crate) async fn metrics(State(api): State<Api>) -> Result<impl IntoResponse, Refusal> {
-    let text = api.broker.metrics_text().await?;
+    let mut text = api.broker.metrics_text().await?;
+    if let Some(port) = &api.port {
+        port.add_to(&mut text);
+    }
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     Ok((StatusCode::OK, [(header::CONTENT_TYPE, kind)], text))
 }

@@ -13,6 +13,7 @@ mod queues;
 mod transfer;
 
 use std::str::FromStr;
+use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -28,7 +29,11 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use description::LeftOut;
-use problem::Refusal;
+#[cfg(test)]
+pub(crate) use extract::broken;
+pub(crate) use problem::Refusal;
+
+use crate::listen::PortMetrics;
 
 /// The largest body of a request: a batch whose bodies are base64, and what is around them.
 const BODY_BYTES_MAX: usize = BATCH_BYTES_MAX / 3 * 4 + 1024 * 1024;
@@ -39,12 +44,20 @@ pub struct Api {
     broker: Broker,
     /// The largest body of a message, in bytes.
     body_bytes_max: usize,
+    /// What the port counts, where there is one.
+    port: Option<Arc<PortMetrics>>,
 }
 
 impl Api {
     /// The API of a broker.
     pub fn new(broker: Broker) -> Self {
-        Self { broker, body_bytes_max: BODY_BYTES_DEFAULT_MAX }
+        Self { broker, body_bytes_max: BODY_BYTES_DEFAULT_MAX, port: None }
+    }
+
+    /// Tells among the metrics what this port counts.
+    #[must_use]
+    pub fn on_port(self, port: Arc<PortMetrics>) -> Self {
+        Self { port: Some(port), ..self }
     }
 }
 

@@ -182,12 +182,15 @@ impl utoipa::IntoResponses for Refusals {
         };
         [
             ("400", "A field is wrong; `errors` says which"),
+            ("403", "A page of another origin may not do that"),
             ("404", "There is no such thing"),
             ("405", "Not with this method"),
+            ("408", "The body came too slowly"),
             ("409", "It is not in a state for that"),
             ("412", "It was changed since the caller looked"),
             ("413", "The body is too large"),
-            ("415", "The body is not JSON"),
+            ("415", "The body is not JSON, or is compressed"),
+            ("421", "The request was meant for another host"),
             ("422", "The idempotency key was used with another message"),
             ("429", "A limit is reached"),
             ("501", "The store cannot do that"),
