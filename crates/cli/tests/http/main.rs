@@ -9,9 +9,11 @@ mod leases;
 mod lifecycle;
 mod messages;
 mod operations;
+mod port;
 mod queues;
 mod server;
 mod starvation;
 mod streams;
+mod tls;
 #[cfg(feature = "otel")]
 mod traces;

@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 /// A running server.
 pub(crate) struct Server {
     child: Child,
-    address: String,
+    /// With `http://` or `https://` before the address.
+    origin: String,
     pub(crate) client: Client,
     pub(crate) dir: tempfile::TempDir,
 }
@@ -29,32 +30,36 @@ impl Server {
 
     pub(crate) fn with(flags: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let (child, address) = launch(dir.path(), flags);
+        let (child, origin) = launch(dir.path(), flags);
         let client = Client::builder().timeout(Duration::from_mins(1)).build().unwrap();
-        Self { child, address, client, dir }
+        Self { child, origin, client, dir }
     }
 
     /// Kills the process as the machine would, and starts another on what it left.
     pub(crate) fn kill_and_restart(&mut self, flags: &[&str]) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
-        (self.child, self.address) = launch(self.dir.path(), flags);
+        (self.child, self.origin) = launch(self.dir.path(), flags);
         self.client = Client::builder().timeout(Duration::from_mins(1)).build().unwrap();
     }
 
     /// Asks the process to end, and waits for its end.
     pub(crate) fn terminate(&mut self) -> ExitStatus {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        self.signal("TERM");
         self.child.wait().unwrap()
     }
 
+    pub(crate) fn signal(&self, name: &str) {
+        let (signal, pid) = (format!("-{name}"), self.child.id().to_string());
+        assert!(Command::new("kill").args([signal, pid]).status().unwrap().success());
+    }
+
     pub(crate) fn address(&self) -> &str {
-        &self.address
+        self.origin.rsplit('/').next().unwrap()
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.address)
+        format!("{}{path}", self.origin)
     }
 
     pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
@@ -134,8 +139,8 @@ fn launch(dir: &Path, flags: &[&str]) -> (Child, String) {
     });
     // What else it prints must not fill the pipe.
     thread::spawn(move || lines.for_each(drop));
-    let address = ready.rsplit("http://").next().unwrap().to_owned();
-    (child, address)
+    let origin = ready.rsplit(' ').next().unwrap().to_owned();
+    (child, origin)
 }
 
 /// What was answered.
