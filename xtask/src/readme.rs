@@ -24,7 +24,7 @@ pub(crate) fn run(root: &Path) -> Result<(), Failure> {
 
 fn answer(address: &str) -> io::Result<String> {
     let mut stream = TcpStream::connect(address)?;
-    stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: redrive\r\nconnection: close\r\n\r\n")?;
+    stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")?;
     let mut text = String::new();
     stream.read_to_string(&mut text)?;
     Ok(text)

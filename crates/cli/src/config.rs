@@ -18,6 +18,7 @@ use serde::Deserialize;
 
 use crate::key;
 use crate::logs::LogFormat;
+use crate::port::PortSettings;
 
 /// The file that is read where no other is named.
 const FILE: &str = "redrive.toml";
@@ -60,6 +61,13 @@ pub(crate) struct Layer {
     pub(crate) workers: Option<u32>,
     pub(crate) bootstrap_key_file: Option<PathBuf>,
     pub(crate) audit_days: Option<u32>,
+    pub(crate) tls_cert: Option<PathBuf>,
+    pub(crate) tls_key: Option<PathBuf>,
+    pub(crate) allowed_hosts: Option<Vec<String>>,
+    pub(crate) connections_max: Option<u32>,
+    pub(crate) connections_per_address_max: Option<u32>,
+    pub(crate) insecure_without_tls: Option<bool>,
+    pub(crate) insecure_without_keys: Option<bool>,
 }
 
 impl Layer {
@@ -84,6 +92,15 @@ impl Layer {
             workers: self.workers.or(below.workers),
             bootstrap_key_file: self.bootstrap_key_file.or(below.bootstrap_key_file),
             audit_days: self.audit_days.or(below.audit_days),
+            tls_cert: self.tls_cert.or(below.tls_cert),
+            tls_key: self.tls_key.or(below.tls_key),
+            allowed_hosts: self.allowed_hosts.or(below.allowed_hosts),
+            connections_max: self.connections_max.or(below.connections_max),
+            connections_per_address_max: self
+                .connections_per_address_max
+                .or(below.connections_per_address_max),
+            insecure_without_tls: self.insecure_without_tls.or(below.insecure_without_tls),
+            insecure_without_keys: self.insecure_without_keys.or(below.insecure_without_keys),
         }
     }
 
@@ -106,6 +123,7 @@ impl Layer {
             (None, Some(found)) => Some(number::<u64>(&found)?.saturating_mul(1_000)),
             (None, None) => None,
         };
+        let boolean = |name| named(name, None).map(|found| yes_or_no(&found)).transpose();
         let integer = |name, alias| named(name, alias).map(|found| number(&found)).transpose();
         let long = |name, alias| named(name, alias).map(|found| number(&found)).transpose();
         Ok(Self {
@@ -113,7 +131,7 @@ impl Layer {
             data: named("DATA", None).map(|(_, value)| value.into()),
             store: named("STORE", None).map(|found| word(&found)).transpose()?,
             durability: named("DURABILITY", None).map(|(_, value)| value),
-            auto_create: named("AUTO_CREATE", None).map(|found| yes_or_no(&found)).transpose()?,
+            auto_create: boolean("AUTO_CREATE")?,
             log_format: named("LOG_FORMAT", None).map(|found| word(&found)).transpose()?,
             log_level: named("LOG_LEVEL", None).map(|(_, value)| value),
             lease_timeout_ms,
@@ -128,6 +146,14 @@ impl Layer {
             workers: integer("WORKERS", None)?,
             bootstrap_key_file: named("BOOTSTRAP_KEY_FILE", None).map(|(_, value)| value.into()),
             audit_days: integer("AUDIT_DAYS", None)?,
+            tls_cert: named("TLS_CERT", None).map(|(_, value)| value.into()),
+            tls_key: named("TLS_KEY", None).map(|(_, value)| value.into()),
+            allowed_hosts: named("ALLOWED_HOSTS", None)
+                .map(|(_, value)| value.split(',').map(|name| name.trim().to_owned()).collect()),
+            connections_max: integer("CONNECTIONS_MAX", None)?,
+            connections_per_address_max: integer("CONNECTIONS_PER_ADDRESS_MAX", None)?,
+            insecure_without_tls: boolean("INSECURE_WITHOUT_TLS")?,
+            insecure_without_keys: boolean("INSECURE_WITHOUT_KEYS")?,
         })
     }
 }
@@ -170,6 +196,7 @@ pub(crate) struct Config {
     pub(crate) traces: Option<TraceTarget>,
     /// The key that may do everything.
     pub(crate) bootstrap: Option<Token>,
+    pub(crate) port: PortSettings,
 }
 
 /// Where traces go, and how many.
@@ -210,6 +237,7 @@ impl Config {
     }
 
     fn of(layer: Layer) -> anyhow::Result<Self> {
+        let port = PortSettings::of(&layer)?;
         let listen = layer.listen.unwrap_or_else(|| "127.0.0.1:7400".to_owned());
         let listen: SocketAddr = listen.parse().map_err(|_| {
             anyhow!("listen: `{listen}` must be an address and a port, such as 127.0.0.1:7400")
@@ -268,6 +296,7 @@ impl Config {
             broker,
             traces: TraceTarget::of(layer.otlp_endpoint, layer.trace_ratio)?,
             bootstrap: None,
+            port,
         })
     }
 }

@@ -3,8 +3,10 @@
 mod bench;
 mod clock;
 mod config;
+mod exposure;
 mod key;
 mod logs;
+mod port;
 mod serve;
 mod system;
 mod traces;

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use crate::clock::{TimeSource, WallClock};
 use crate::config::{Config, Layer, StoreKind};
 use crate::logs::{self, LogFormat};
+use crate::port::{self, PortArguments};
 use crate::system;
 use crate::traces::Exporter;
 
@@ -59,6 +60,8 @@ pub(crate) struct ServeArguments {
     /// How many of the traces that begin here are recorded, from 0 to 1; all where nothing is said.
     #[arg(long, value_name = "RATIO")]
     trace_ratio: Option<f64>,
+    #[command(flatten)]
+    port: PortArguments,
     /// Takes the time from `POST /test/clock` instead of the machine.
     #[cfg(feature = "test-clock")]
     #[arg(long)]
@@ -95,7 +98,7 @@ impl ServeArguments {
             log_level: self.log_level,
             otlp_endpoint: self.otlp_endpoint,
             trace_ratio: self.trace_ratio,
-            ..Layer::default()
+            ..self.port.layer()
         };
         Config::load(layer, self.config.as_deref())
     }
@@ -106,7 +109,8 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     let time = arguments.time();
     let config = arguments.load()?;
     logs::start(config.log_format, &config.log_level)?;
-    system::allow_many_files();
+    let files = system::allow_many_files();
+    let config = Config { port: config.port.within(files), ..config };
     system::use_small_pages();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(config.workers)
@@ -127,20 +131,20 @@ async fn serve(config: Config, time: TimeSource) -> anyhow::Result<()> {
     let (broker, background) = Broker::start(store, clock, settings).await.context("starting")?;
     let gate =
         Gate::new(broker.clone(), access(&config, &broker).await?).await.context("reading the API keys")?;
-    let listener =
-        redrive_server::listen(config.listen).with_context(|| format!("listening on {}", config.listen))?;
-    let address = listener.local_addr().context("listening")?;
+    let port = config.port.open(config.listen, gate.needs_keys())?;
+    let address = port.address().context("listening")?;
+    let scheme = if port.tls().is_some() { "https" } else { "http" };
     tracing::info!(%address, store = name, "redrive is ready");
     // Nobody may be reading; that is no reason to end.
-    drop(writeln!(std::io::stdout(), "redrive is ready on http://{address}"));
-    let app = time.control(http::router(http::Api::new(gate.clone())));
+    drop(writeln!(std::io::stdout(), "redrive is ready on {scheme}://{address}"));
+    let app = time.control(http::router(http::Api::new(gate.clone()).on_port(port.metrics())));
     let app = grpc::add_to(app, gate.clone()).await;
     let ending = gate.clone();
-    let mut serving = tokio::spawn(async move {
-        redrive_server::serve(listener, app, ending.stopped()).await;
-    });
+    let tls = port.tls().cloned();
+    let mut serving = tokio::spawn(async move { port.serve(app, ending.stopped()).await });
     tokio::select! {
         told = told_to_end() => told?,
+        renewing = renew(tls) => renewing?,
         ended = &mut serving => {
             ended.context("serving")?;
             anyhow::bail!("the port was closed though nobody said so");
@@ -186,6 +190,14 @@ async fn end(
     }
     tracing::info!("redrive has ended");
     Ok(())
+}
+
+/// Keeps the certificate fresh, where there is one. Ends only by an error.
+async fn renew(tls: Option<redrive_server::Tls>) -> anyhow::Result<()> {
+    match tls {
+        Some(tls) => port::renew(tls).await,
+        None => std::future::pending().await,
+    }
 }
 
 async fn told_to_end() -> anyhow::Result<()> {

@@ -1,21 +1,19 @@
 //! The server: HTTP and gRPC over a broker. Each handler decodes, calls the broker once, and encodes.
 //!
 //! [`http`] has one file for each kind of thing, [`grpc`] one for the stream. `convert` stands between the wire and the
-//! domain, and is the only place that reads what came from outside. One mapping for each API says what an error is there.
+//! domain, and is the only place that reads what came from outside. One mapping for each API says what an error is there. `listen` is the
+//! port, which a request passes before any of them.
 
 mod convert;
 pub mod grpc;
 pub mod http;
 mod listen;
 
-pub use listen::{listen, serve};
+pub(crate) use listen::Peer;
+pub use listen::{ConnectionLimits, Port, PortConfig, PortMetrics, Tls, TlsError};
 
 use axum::http::{Extensions, HeaderMap, header};
 use redrive_broker::{BrokerError, Caller, Gate, Shown};
-
-/// Where a request came from.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Peer(pub(crate) std::net::SocketAddr);
 
 /// Who makes a request, over whichever API.
 fn caller(gate: &Gate, headers: &HeaderMap, extensions: &Extensions) -> Result<Caller, BrokerError> {

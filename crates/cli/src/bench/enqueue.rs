@@ -12,6 +12,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use futures::future::try_join_all;
+use redrive_server::{Port, PortConfig};
 use redrive_wire::{NewMessage, Object};
 use serde_json::json;
 
@@ -131,12 +132,12 @@ pub(crate) async fn run(context: &Context, report: &mut Report) -> anyhow::Resul
 
 /// Serves the handler that only parses.
 pub(crate) async fn parse_only() -> anyhow::Result<()> {
-    let listener = redrive_server::listen((Ipv4Addr::LOCALHOST, 0).into()).context("listening")?;
-    let address = listener.local_addr().context("listening")?;
+    let port = Port::listen((Ipv4Addr::LOCALHOST, 0).into(), PortConfig::default()).context("listening")?;
+    let address = port.address().context("listening")?;
     let mut stdout = std::io::stdout();
     writeln!(stdout, "redrive is ready on http://{address}").and_then(|()| stdout.flush())?;
     let app = Router::new().route("/v1/queues/{queue}/messages", post(parse));
-    redrive_server::serve(listener, app, std::future::pending()).await;
+    port.serve(app, std::future::pending()).await;
     Ok(())
 }
 

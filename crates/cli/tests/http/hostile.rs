@@ -83,7 +83,7 @@ async fn what_is_over_a_limit_is_refused_with_the_limit() {
         .post("/v1/queues/orders/messages/batch", json!({"messages": heavy}))
         .await
         .refused(400, "INVALID_ARGUMENT");
-    let huge = "POST /v1/queues/orders/messages HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 40000000\r\nconnection: close\r\n\r\n";
+    let huge = "POST /v1/queues/orders/messages HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 40000000\r\nconnection: close\r\n\r\n";
     let huge = raw(&server, huge.as_bytes(), false);
     assert!(huge.contains(" 413 ") && huge.contains("BODY_TOO_LARGE"), "before any of it is read: {huge}");
     let key =
@@ -157,15 +157,17 @@ fn raw(server: &Server, bytes: &[u8], half_close: bool) -> String {
 #[tokio::test]
 async fn broken_requests_do_not_disturb_others() {
     let server = Server::start();
-    let post = "POST /v1/queues/orders/messages HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n";
+    let post =
+        "POST /v1/queues/orders/messages HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
     let truncated = raw(&server, format!("{post}content-length: 100\r\n\r\n{{\"body\":").as_bytes(), true);
     assert!(!truncated.contains(" 201 ") && !truncated.contains(" 500 "), "{truncated}");
-    let header = format!("GET /healthz HTTP/1.1\r\nhost: x\r\nx: {}\r\n\r\n", "y".repeat(1024 * 1024));
+    let header =
+        format!("GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n", "y".repeat(1024 * 1024));
     let huge = raw(&server, header.as_bytes(), true);
     assert!(huge.is_empty() || huge.contains(" 431 ") || huge.contains(" 400 "), "{huge}");
     let nonsense = raw(&server, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", true);
     assert!(!nonsense.contains(" 200 "), "{nonsense}");
-    let half = raw(&server, b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n", true);
+    let half = raw(&server, b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n", true);
     assert!(half.contains(" 200 ") && half.ends_with("ok\n"), "half-closed is not closed: {half}");
     let slow: Vec<TcpStream> = (0..100)
         .map(|_| {

@@ -13,10 +13,12 @@ mod lifecycle;
 mod matrix;
 mod messages;
 mod operations;
+mod port;
 mod queues;
 mod server;
 mod starvation;
 mod streams;
+mod tls;
 mod tokens;
 #[cfg(feature = "otel")]
 mod traces;

@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 /// A running server.
 pub(crate) struct Server {
     child: Child,
-    address: String,
+    /// With `http://` or `https://` before the address.
+    origin: String,
     pub(crate) client: Client,
     pub(crate) dir: tempfile::TempDir,
     /// What requests show, where the server wants a key.
@@ -31,18 +32,18 @@ impl Server {
 
     pub(crate) fn with(flags: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let (child, address) = launch(dir.path(), flags, None);
+        let (child, origin) = launch(dir.path(), flags, None);
         let client = Client::builder().timeout(Duration::from_mins(1)).build().unwrap();
-        Self { child, address, client, dir, token: None }
+        Self { child, origin, client, dir, token: None }
     }
 
     /// A server that wants a key; requests show the one that may do everything.
     pub(crate) fn keyed(flags: &[&str]) -> Self {
         let token = generate_key();
         let dir = tempfile::tempdir().unwrap();
-        let (child, address) = launch(dir.path(), flags, Some(&token));
+        let (child, origin) = launch(dir.path(), flags, Some(&token));
         let client = Client::builder().timeout(Duration::from_mins(1)).build().unwrap();
-        Self { child, address, client, dir, token: Some(token) }
+        Self { child, origin, client, dir, token: Some(token) }
     }
 
     /// The same server for somebody who shows something else, or nothing.
@@ -75,23 +76,27 @@ impl Server {
     pub(crate) fn kill_and_restart(&mut self, flags: &[&str]) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
-        (self.child, self.address) = launch(self.dir.path(), flags, self.token.as_deref());
+        (self.child, self.origin) = launch(self.dir.path(), flags, self.token.as_deref());
         self.client = Client::builder().timeout(Duration::from_mins(1)).build().unwrap();
     }
 
     /// Asks the process to end, and waits for its end.
     pub(crate) fn terminate(&mut self) -> ExitStatus {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        self.signal("TERM");
         self.child.wait().unwrap()
     }
 
+    pub(crate) fn signal(&self, name: &str) {
+        let (signal, pid) = (format!("-{name}"), self.child.id().to_string());
+        assert!(Command::new("kill").args([signal, pid]).status().unwrap().success());
+    }
+
     pub(crate) fn address(&self) -> &str {
-        &self.address
+        self.origin.rsplit('/').next().unwrap()
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.address)
+        format!("{}{path}", self.origin)
     }
 
     pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
@@ -180,8 +185,8 @@ fn launch(dir: &Path, flags: &[&str], key: Option<&str>) -> (Child, String) {
     });
     // What else it prints must not fill the pipe.
     thread::spawn(move || lines.for_each(drop));
-    let address = ready.rsplit("http://").next().unwrap().to_owned();
-    (child, address)
+    let origin = ready.rsplit(' ').next().unwrap().to_owned();
+    (child, origin)
 }
 
 /// What was answered.

@@ -11,12 +11,14 @@ use redrive_broker::TraceParent;
 use redrive_core::message::{DedupKey, MessageId};
 use redrive_core::queue::QueueName;
 use redrive_core::time::Millis;
+use redrive_store::RetryAdvice;
 use redrive_wire::Object;
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 
 use super::Api;
 use super::problem::Refusal;
+use crate::listen::is_too_slow;
 
 /// Who makes the request. It comes before the body, which nobody reads for a stranger.
 pub(crate) struct Caller(redrive_broker::Caller);
@@ -95,8 +97,14 @@ fn too_large() -> Refusal {
 }
 
 fn unread(error: &BytesRejection) -> Refusal {
-    if error.status() == StatusCode::PAYLOAD_TOO_LARGE {
-        too_large()
+    if error.status() == StatusCode::PAYLOAD_TOO_LARGE { too_large() } else { broken(error) }
+}
+
+/// The refusal of a body that could not be read to its end.
+pub(crate) fn broken(error: &(dyn std::error::Error + 'static)) -> Refusal {
+    if is_too_slow(error) {
+        let detail = "the body came more slowly than 1024 bytes a second";
+        Refusal::new(StatusCode::REQUEST_TIMEOUT, "TOO_SLOW", detail).with_advice(RetryAdvice::Retry)
     } else {
         Refusal::new(StatusCode::BAD_REQUEST, "INVALID_ARGUMENT", "the body ended too early")
     }

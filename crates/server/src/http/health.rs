@@ -28,8 +28,11 @@ pub(crate) async fn ready(State(api): State<Api>) -> Result<&'static str, Refusa
 #[utoipa::path(get, path = "/metrics", tag = "server", operation_id = "metrics",
     responses((status = 200, description = "The metrics", body = String,
         content_type = "application/openmetrics-text"), Refusals))]
-pub(crate) async fn metrics(caller: Caller) -> Result<impl IntoResponse, Refusal> {
-    let text = caller.may(Use::Measure, On::Every)?.metrics_text().await?;
+pub(crate) async fn metrics(State(api): State<Api>, caller: Caller) -> Result<impl IntoResponse, Refusal> {
+    let mut text = caller.may(Use::Measure, On::Every)?.metrics_text().await?;
+    if let Some(port) = &api.port {
+        port.add_to(&mut text);
+    }
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     Ok((StatusCode::OK, [(header::CONTENT_TYPE, kind)], text))
 }

@@ -14,6 +14,7 @@ mod queues;
 mod transfer;
 
 use std::str::FromStr;
+use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -29,7 +30,11 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use description::LeftOut;
-use problem::Refusal;
+#[cfg(test)]
+pub(crate) use extract::broken;
+pub(crate) use problem::Refusal;
+
+use crate::listen::PortMetrics;
 
 /// The largest body of a request: a batch whose bodies are base64, and what is around them.
 const BODY_BYTES_MAX: usize = BATCH_BYTES_MAX / 3 * 4 + 1024 * 1024;
@@ -40,12 +45,20 @@ pub struct Api {
     gate: Gate,
     /// The largest body of a message, in bytes.
     body_bytes_max: usize,
+    /// What the port counts, where there is one.
+    port: Option<Arc<PortMetrics>>,
 }
 
 impl Api {
     /// The API behind a gate.
     pub fn new(gate: Gate) -> Self {
-        Self { gate, body_bytes_max: BODY_BYTES_DEFAULT_MAX }
+        Self { gate, body_bytes_max: BODY_BYTES_DEFAULT_MAX, port: None }
+    }
+
+    /// Tells among the metrics what this port counts.
+    #[must_use]
+    pub fn on_port(self, port: Arc<PortMetrics>) -> Self {
+        Self { port: Some(port), ..self }
     }
 }
 
