@@ -35,6 +35,8 @@ pub const TOPIC_BYTES_MAX: usize = 255;
 pub const TOPIC_SEGMENTS_MAX: usize = 32;
 /// Longest receipt that is looked at, in characters.
 pub const RECEIPT_CHARS_MAX: usize = 256;
+/// Deepest nesting of a body that is given as JSON: whoever takes the message has to parse it.
+pub const JSON_DEPTH_MAX: usize = 64;
 /// Most items of one batch.
 pub const BATCH_ITEMS_MAX: usize = 1_000;
 /// Most bytes of bodies, headers and checkpoints of one batch.

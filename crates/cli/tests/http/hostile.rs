@@ -181,3 +181,20 @@ async fn broken_requests_do_not_disturb_others() {
     drop(slow);
     assert_eq!(server.get("/readyz").await.status, 200);
 }
+
+#[tokio::test]
+async fn a_body_of_json_is_no_deeper_than_consumers_can_take() {
+    let server = Server::start();
+    let nested = |depth: usize| format!("{{\"json\": {}1{}}}", "[".repeat(depth), "]".repeat(depth));
+    let put = async |body: String| {
+        let request = server.request(Method::POST, "/v1/queues/deep/messages");
+        Answer::of(request.header("content-type", "application/json").body(body).send().await.unwrap()).await
+    };
+    assert_eq!(put(nested(64)).await.status, 201);
+    for depth in [65, 128, 500_000] {
+        let refused = put(nested(depth)).await;
+        refused.refused(400, "INVALID_ARGUMENT");
+        assert!(refused.body["detail"].as_str().unwrap().contains("the limit is 64"), "{refused:?}");
+    }
+    assert_eq!(server.count("deep", "ready").await, 1);
+}

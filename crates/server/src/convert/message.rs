@@ -7,6 +7,7 @@ use data_encoding::BASE64;
 use redrive_broker::{Delivery, Obstacle, Why};
 use redrive_core::invalid::Invalid;
 use redrive_core::lifecycle::{Draft, Reschedule};
+use redrive_core::limits::JSON_DEPTH_MAX;
 use redrive_core::message::{
     AttemptRecord, Body, Cause, Checkpoint, ContentType, Dedup, Headers, Message, MessageId, Priority, Spec,
     Uniqueness,
@@ -61,6 +62,26 @@ pub(crate) fn new_message(
     Ok(redrive_broker::NewMessage { queue, id, draft, idempotency_key: None, request: None })
 }
 
+/// How deep a text of JSON is nested. It was parsed before, so brackets are all that has to be counted.
+fn depth(json: &str) -> usize {
+    let (mut depth, mut deepest, mut in_text, mut escaped) = (0_usize, 0, false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = in_text,
+            b'"' => in_text = !in_text,
+            _ if in_text => {}
+            b'[' | b'{' => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
 fn body(message: &wire::NewMessage) -> Result<(Bytes, ContentType), Invalid> {
     let given = [message.body.is_some(), message.body_base64.is_some(), message.json.is_some()];
     if given.into_iter().filter(|given| *given).count() > 1 {
@@ -72,6 +93,7 @@ fn body(message: &wire::NewMessage) -> Result<(Bytes, ContentType), Invalid> {
     } else if let Some(text) = &message.body_base64 {
         (base64("body_base64", text)?, ContentType::default())
     } else if let Some(json) = &message.json {
+        Invalid::check_length("json", depth(json.get()), JSON_DEPTH_MAX, "levels")?;
         (Bytes::from(json.get().to_owned()), typed("application/json"))
     } else {
         (Bytes::new(), ContentType::default())
@@ -282,4 +304,22 @@ fn obstacle(obstacle: &Obstacle) -> wire::ObstacleView {
         }
     };
     wire::ObstacleView { kind: kind.to_owned(), detail, until: until.map(time), count }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depth_is_counted_outside_of_texts_only() {
+        for (json, deep) in [
+            ("1", 0),
+            ("[]", 1),
+            (r#"{"a": [1, {"b": []}], "c": []}"#, 4),
+            (r#"["[[[[", "\"[[[", "\\\\"]"#, 1),
+            (r#"{"\\\"{{": "}}"}"#, 1),
+        ] {
+            assert_eq!(depth(json), deep, "{json}");
+        }
+    }
 }
