@@ -1,0 +1,8 @@
+//! One function for each parser, in a file for each place where bytes come in.
+
+pub mod names;
+
+/// The text of an input, where it is one. Parsers of text are handed nothing else.
+fn text(input: &[u8]) -> Option<&str> {
+    std::str::from_utf8(input).ok()
+}
