@@ -1,7 +1,7 @@
 //! The table of targets.
 
 use crate::Target;
-use crate::targets::names;
+use crate::targets::{journal, json, names, time};
 
 /// Every target. A row is all that it takes: the tests, the search and libFuzzer go by this table.
 pub const TARGETS: &[Target] = &[
@@ -14,7 +14,54 @@ pub const TARGETS: &[Target] = &[
     Target::new("error_text", names::error_text),
     Target::new("fingerprint", names::fingerprint)
         .knowing(&["'", "\"", "`", "0x", "#", "::", "…", "µs", "don't"]),
+    Target::new("time", time::time).knowing(&["T", "Z", "+01:00", "[UTC]", ".999"]),
+    Target::new("traceparent", time::traceparent).knowing(&["00-", "-01", "ff", "-"]),
+    Target::new("json_message", json::message).knowing(JSON),
+    Target::new("json_batch", json::batch).knowing(JSON).costing(BATCH_BYTES, 64),
+    Target::new("json_import", json::import).knowing(JSON).costing(BATCH_BYTES, MESSAGE_BYTES),
+    Target::new("json_lease", json::lease).knowing(JSON),
+    Target::new("json_settle", json::settle).knowing(JSON),
+    Target::new("json_queue", json::queue_request).knowing(JSON),
+    Target::new("json_operation", json::operation).knowing(JSON),
+    Target::new("frame", journal::frame).knowing(&["RDR1"]),
+    Target::new("segment_header", journal::segment_header).knowing(&["REDRIVE\n"]),
+    Target::new("record", journal::record),
+    Target::new("segment", journal::segment).knowing(&["REDRIVE\n", "RDR1"]).costing(STORE_BYTES, 64),
+    Target::new("log_segment", journal::log_segment).knowing(&["REDRIVE\n", "RDR1"]).costing(STORE_BYTES, 64),
+    Target::new("journal", journal::journal).knowing(&["RDR1"]).costing(STORE_BYTES, 64),
 ];
+
+/// What JSON is made of, where parsers go wrong; the names of fields are in the corpus.
+const JSON: &[&str] = &[
+    "null",
+    "true",
+    "{}",
+    "[]",
+    "\"\"",
+    "\":",
+    ",\"",
+    "{\"",
+    "\"}",
+    "[[[[[[[[",
+    "{\"a\":",
+    "1e999",
+    "-0.0",
+    "\\u0000",
+    "\\ud800",
+    "\\ud83d\\ude00",
+    "2030-01-31T12:00:00.000Z",
+    "9999-12-31T23:59:59.999Z",
+    "AAAA",
+    "====",
+];
+
+/// What a message takes that says nothing, `{}` and a line break: a line of an import is read, taken in, and let go.
+const MESSAGE_BYTES: u64 = 2 * 1024;
+/// What a batch of them takes: a thousand, and not one more.
+const BATCH_BYTES: u64 = 1_000 * MESSAGE_BYTES;
+
+/// What a store takes that is opened, closed and opened again, with nothing in it: buffers and spare segments.
+const STORE_BYTES: u64 = 8 * 1024 * 1024;
 
 /// The target of that name.
 pub fn named(name: &str) -> Option<&'static Target> {

@@ -4,6 +4,9 @@
 //! domain, and is the only place that reads what came from outside. One mapping for each API says what an error is there.
 
 mod convert;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod grpc;
 pub mod http;
 mod listen;

@@ -1,6 +1,9 @@
 //! One function for each parser, in a file for each place where bytes come in.
 
+pub mod journal;
+pub mod json;
 pub mod names;
+pub mod time;
 
 /// The text of an input, where it is one. Parsers of text are handed nothing else.
 fn text(input: &[u8]) -> Option<&str> {
