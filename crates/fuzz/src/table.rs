@@ -1,7 +1,8 @@
 //! The table of targets.
 
 use crate::Target;
-use crate::targets::{journal, json, names, time};
+use crate::target::FIXED_BYTES;
+use crate::targets::{api, config, journal, json, names, proto, time};
 
 /// Every target. A row is all that it takes: the tests, the search and libFuzzer go by this table.
 pub const TARGETS: &[Target] = &[
@@ -23,6 +24,19 @@ pub const TARGETS: &[Target] = &[
     Target::new("json_settle", json::settle).knowing(JSON),
     Target::new("json_queue", json::queue_request).knowing(JSON),
     Target::new("json_operation", json::operation).knowing(JSON),
+    Target::new("http", api::http).knowing(HTTP).costing(SERVER_BYTES, 256),
+    Target::new("grpc", api::grpc).costing(SERVER_BYTES, 1_024),
+    Target::new("proto", proto::proto).costing(FIXED_BYTES, PROTO_BYTES),
+    Target::new("config_file", config::file)
+        .knowing(&["[", "]]", " = ", "\"\"\"", "inf", "1979-05-27"])
+        .costing(FIXED_BYTES, CONFIG_BYTES),
+    Target::new("config_environment", config::environment).knowing(&[
+        "REDRIVE_",
+        "\n",
+        "=",
+        "interval:",
+        "::1",
+    ]),
     Target::new("frame", journal::frame).knowing(&["RDR1"]),
     Target::new("segment_header", journal::segment_header).knowing(&["REDRIVE\n"]),
     Target::new("record", journal::record),
@@ -30,6 +44,51 @@ pub const TARGETS: &[Target] = &[
     Target::new("log_segment", journal::log_segment).knowing(&["REDRIVE\n", "RDR1"]).costing(STORE_BYTES, 64),
     Target::new("journal", journal::journal).knowing(&["RDR1"]).costing(STORE_BYTES, 64),
 ];
+
+/// What requests are made of.
+const HTTP: &[&str] = &[
+    "GET ",
+    "POST ",
+    "PUT ",
+    "DELETE ",
+    "/v1/queues",
+    "/q",
+    "/messages",
+    "/lease",
+    "/leases/",
+    "/dead",
+    "/redrive",
+    "\n====\n",
+    "?limit=",
+    "&cursor=",
+    "?state=",
+    ",",
+    "%00",
+    "%2F",
+    "%ff",
+    "&",
+    "$I",
+    "$R",
+    "\n\n",
+    "Prefer: wait=",
+    "If-Match: \"",
+    "Idempotency-Key: ",
+    "traceparent: ",
+    "Last-Event-ID: ",
+    "{\"",
+    "null",
+    "true",
+];
+
+/// What the server takes for a request: its buffers, and what it counts and remembers.
+const SERVER_BYTES: u64 = 2 * 1024 * 1024;
+
+/// What an empty item of a list takes that prost decodes, for each of its two bytes: it is decoded twice, into a list that
+/// doubles its room. The codec of the service counts items before it decodes them.
+const PROTO_BYTES: u64 = 2_048;
+
+/// What the parser of TOML takes for a byte, of a file that the operator wrote.
+const CONFIG_BYTES: u64 = 512;
 
 /// What JSON is made of, where parsers go wrong; the names of fields are in the corpus.
 const JSON: &[&str] = &[

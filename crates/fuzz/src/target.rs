@@ -1,7 +1,7 @@
 //! A target: a parser, what feeds and checks it, and what it may cost.
 
 /// What a target may allocate whatever it is fed: what it needs to begin with, and to say what is wrong.
-const FIXED_BYTES: u64 = 16 * 1024;
+pub(crate) const FIXED_BYTES: u64 = 16 * 1024;
 /// And for each byte of its input: to decode it, and to print it and decode it again.
 const BYTES_PER_BYTE: u64 = 64;
 

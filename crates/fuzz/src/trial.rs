@@ -52,6 +52,7 @@ pub fn note(said: impl Display) {
 pub fn run(target: &Target, input: &[u8]) -> Trial {
     listen_for_panics();
     NOTES.set(0);
+    PANIC.take();
     UNDER_WAY.set(true);
     let mut outcome = Ok(());
     let allocated = allocation_counter::measure(|| {
@@ -95,7 +96,8 @@ fn listen_for_panics() {
         let usual = panic::take_hook();
         panic::set_hook(Box::new(move |panic| {
             if UNDER_WAY.get() {
-                PANIC.set(panic.to_string());
+                // The one that is caught on its way comes first, and is the one to look at.
+                PANIC.with_borrow_mut(|said| *said = format!("{said}{panic}\n"));
             } else {
                 usual(panic);
             }
