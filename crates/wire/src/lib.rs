@@ -9,6 +9,7 @@
     reason = "what is made from the protos allows a few things"
 )]
 
+mod codec;
 mod event;
 mod lease;
 mod maybe;
@@ -33,6 +34,7 @@ pub mod v1 {
     pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptor.bin"));
 }
 
+pub use codec::{LimitedCodec, LimitedDecoder};
 pub use event::{Event, EventPayload};
 pub use lease::{
     AckRequest, Acked, Batch, BuryRequest, DeliveredMessage, ExtendRequest, Extended, LeaseRequest,
