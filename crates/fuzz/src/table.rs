@@ -25,7 +25,7 @@ pub const TARGETS: &[Target] = &[
     Target::new("json_queue", json::queue_request).knowing(JSON),
     Target::new("json_operation", json::operation).knowing(JSON),
     Target::new("http", api::http).knowing(HTTP).costing(SERVER_BYTES, 256),
-    Target::new("grpc", api::grpc).costing(SERVER_BYTES, 1_024),
+    Target::new("grpc", api::grpc).costing(GRPC_BYTES, 64),
     Target::new("proto", proto::proto).costing(FIXED_BYTES, PROTO_BYTES),
     Target::new("config_file", config::file)
         .knowing(&["[", "]]", " = ", "\"\"\"", "inf", "1979-05-27"])
@@ -82,6 +82,9 @@ const HTTP: &[&str] = &[
 
 /// What the server takes for a request: its buffers, and what it counts and remembers.
 const SERVER_BYTES: u64 = 2 * 1024 * 1024;
+
+/// The same where a message is decoded that has as many fields as the codec of the service lets pass.
+const GRPC_BYTES: u64 = 16 * 1024 * 1024;
 
 /// What an empty item of a list takes that prost decodes, for each of its two bytes: it is decoded twice, into a list that
 /// doubles its room. The codec of the service counts items before it decodes them.
