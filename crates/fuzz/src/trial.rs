@@ -29,22 +29,33 @@ thread_local! {
 }
 
 /// Notes something that a parser said, such as why it refused its input. It has no meaning but to be different from what
-/// it said before: an input that led to something new is worth going on from. Digits are not looked at, so that an
-/// error that names an offset is one error.
+/// it said before: an input that led to something new is worth going on from. Digits and what stands in quotes are not
+/// looked at, so that an error that names an offset, or a part of the input, is one error.
 pub fn note(said: impl Display) {
-    struct Digest(u64);
-
-    impl Write for Digest {
-        fn write_str(&mut self, text: &str) -> fmt::Result {
-            let letters = text.bytes().filter(|byte| !byte.is_ascii_digit());
-            self.0 = letters.fold(self.0, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3));
-            Ok(())
-        }
-    }
-
-    let mut digest = Digest(NOTES.get() ^ 0xCBF2_9CE4_8422_2325);
+    let mut digest = Digest { sum: NOTES.get() ^ 0xCBF2_9CE4_8422_2325, quote: None };
     if write!(digest, "{said}").is_ok() {
-        NOTES.set(digest.0);
+        NOTES.set(digest.sum);
+    }
+}
+
+/// A hash of what is said, which nothing is allocated for.
+struct Digest {
+    sum: u64,
+    quote: Option<u8>,
+}
+
+impl Write for Digest {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for byte in text.bytes().filter(|byte| !byte.is_ascii_digit()) {
+            match self.quote {
+                Some(quote) if byte == quote => self.quote = None,
+                Some(_) => continue,
+                None if matches!(byte, b'`' | b'"') => self.quote = Some(byte),
+                None => {}
+            }
+            self.sum = (self.sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
+        }
+        Ok(())
     }
 }
 
