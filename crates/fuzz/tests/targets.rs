@@ -13,8 +13,20 @@ use redrive_fuzz::{TARGETS, Target, corpus};
 const SEED: u64 = 0x5EED;
 
 fn main() -> ExitCode {
-    let trials = TARGETS.iter().map(|target| Trial::test(target.name, || check(target))).collect();
+    let searches = TARGETS.iter().map(|target| Trial::test(target.name, || check(target)));
+    let table = Trial::test("every_folder_of_the_corpus_has_a_target", folders);
+    let trials = searches.chain([table]).collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+/// `cargo xtask fuzz` goes by the folders, which need no build to be listed.
+fn folders() -> Result<(), Failed> {
+    let folders = std::fs::read_dir(corpus::folder("."))?.map(|entry| Ok(entry?.file_name()));
+    let mut folders = folders.collect::<Result<Vec<_>, std::io::Error>>()?;
+    let mut names: Vec<&str> = TARGETS.iter().map(|target| target.name).collect();
+    folders.sort();
+    names.sort_unstable();
+    if folders == names { Ok(()) } else { Err(format!("{folders:?} is not {names:?}").into()) }
 }
 
 fn check(target: &Target) -> Result<(), Failed> {
