@@ -1,14 +1,16 @@
 //! The library of the program: nothing but what the fuzz targets may call of it, and nothing at all without them.
 
-#![cfg(feature = "fuzzing")]
 #![doc(hidden)]
-#![expect(dead_code, reason = "most of these modules is the program's")]
+#![cfg_attr(feature = "fuzzing", expect(dead_code, reason = "most of these modules is the program's"))]
 
+#[cfg(feature = "fuzzing")]
 mod config;
+#[cfg(feature = "fuzzing")]
 mod logs;
 
 /// What a file and an environment make together, one over the other; the environment has a variable on each line. Says
 /// what was refused.
+#[cfg(feature = "fuzzing")]
 pub fn configured(file: &str, environment: &str) -> Result<(), String> {
     let said = |error: anyhow::Error| format!("{error:#}");
     let written = config::Layer::written(file).map_err(said)?;
