@@ -12,6 +12,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     let files = protox::compile(["redrive/v1/redrive.proto"], ["proto"])?;
     let out = PathBuf::from(env::var("OUT_DIR")?);
     fs::write(out.join("descriptor.bin"), files.encode_to_vec())?;
-    tonic_prost_build::configure().bytes(".").compile_fds(files)?;
+    tonic_prost_build::configure().bytes(".").codec_path("crate::LimitedCodec").compile_fds(files)?;
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::env;
 use std::fmt;
-use std::io;
+use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -20,6 +20,8 @@ pub(crate) enum Failure {
     Unreadable { path: String, cause: io::Error },
     /// Tidy has printed this many findings.
     Untidy { findings: usize },
+    /// Inputs were found that break these fuzz targets; they are in `folder`.
+    Broken { targets: Vec<String>, folder: String },
     /// A step of `cargo xtask test` failed.
     Step { step: &'static str, cause: Box<Failure> },
 }
@@ -33,6 +35,9 @@ impl fmt::Display for Failure {
             Self::Unreadable { path, cause } => write!(f, "{path} could not be read: {cause}"),
             Self::Untidy { findings: 1 } => write!(f, "1 finding"),
             Self::Untidy { findings } => write!(f, "{findings} findings"),
+            Self::Broken { targets, folder } => {
+                write!(f, "inputs that fail were found for {}: they are in {folder}", targets.join(", "))
+            }
             Self::Step { step, cause } => write!(f, "step `{step}` failed: {cause}"),
         }
     }
@@ -50,6 +55,27 @@ pub(crate) fn run(mut command: Command) -> Result<(), Failure> {
     let shown = shown(&command);
     eprintln!("$ {shown}");
     match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(Failure::Exited { command: shown, status }),
+        Err(cause) => Err(Failure::NotStarted { command: shown, cause }),
+    }
+}
+
+/// The same with only those lines of its errors that are worth telling.
+pub(crate) fn run_telling(mut command: Command, worth: impl Fn(&str) -> bool) -> Result<(), Failure> {
+    let shown = shown(&command);
+    eprintln!("$ {shown}");
+    let not_started = |cause| Failure::NotStarted { command: shown.clone(), cause };
+    let mut child = command.stderr(Stdio::piped()).spawn().map_err(not_started)?;
+    for line in
+        child.stderr.take().into_iter().flat_map(|errors| BufReader::new(errors).split(b'\n')).flatten()
+    {
+        let line = String::from_utf8_lossy(&line);
+        if worth(&line) {
+            eprintln!("{line}");
+        }
+    }
+    match child.wait() {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(Failure::Exited { command: shown, status }),
         Err(cause) => Err(Failure::NotStarted { command: shown, cause }),

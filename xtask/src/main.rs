@@ -5,6 +5,7 @@
 //! * [`foreign`] runs clients that are not ours against it.
 //! * [`tidy`] checks what the compiler and clippy cannot see: the direction of dependencies, dead files, docs drift.
 //! * [`model`] runs the model-based tests for as long as one likes.
+//! * [`fuzz`] feeds hostile bytes to every parser for as long as one likes.
 //! * [`bench_engine`] measures the embedded store.
 //! * [`command`] runs a child process and says why it failed; [`server`] runs a server for the length of a step.
 //!
@@ -13,6 +14,7 @@
 mod bench_engine;
 mod command;
 mod foreign;
+mod fuzz;
 mod model;
 mod readme;
 mod server;
@@ -33,6 +35,8 @@ usage: cargo xtask <command>
   model [--minutes N | --seed S] [--store NAME]
                               random histories against the reference, for N minutes (10 by default);
                               S is decimal or 0x hex and replays the history of one seed
+  fuzz [--minutes N] [--target NAME]
+                              every parser of foreign bytes under libFuzzer, N minutes in all (10 by default)
   bench-engine [--check] [--only GROUP[,GROUP]] [--dir DIR] [--quick]
                               the embedded store beside a bare loop that writes the same; --check fails where
                               a bar is short, --quick shrinks everything and measures nothing
@@ -77,6 +81,7 @@ fn dispatch(arguments: &[String]) -> Result<(), Exit> {
         "test" => test::run(&root(), flags),
         "tidy" => tidy_alone(flags),
         "model" => model::run(&root(), flags),
+        "fuzz" => fuzz::run(&root(), flags),
         "bench-engine" => bench_engine::run(&root(), flags),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");
@@ -123,6 +128,7 @@ mod tests {
         assert_eq!(refusal(&["tidy", "--fix"]), "tidy takes no arguments, but got `--fix`");
         assert!(refusal(&["test", "--only", "fmt,lint"]).contains("`lint`"));
         assert!(refusal(&["model", "--hours", "1"]).contains("`--hours`"));
+        assert!(refusal(&["fuzz", "--hours", "1"]).contains("`--hours`"));
         assert!(refusal(&["bench-engine", "--fast"]).contains("`--fast`"));
     }
 }

@@ -72,7 +72,7 @@ pub(crate) struct Layer {
 
 impl Layer {
     /// This layer over another.
-    fn over(self, below: Self) -> Self {
+    pub(crate) fn over(self, below: Self) -> Self {
         Self {
             listen: self.listen.or(below.listen),
             data: self.data.or(below.data),
@@ -106,12 +106,16 @@ impl Layer {
 
     fn file(path: &Path) -> anyhow::Result<Self> {
         let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
-        // The error of the parser names line and column.
-        toml::from_str(&text).map_err(|error| anyhow!("{}: {error}", path.display()))
+        Self::written(&text).map_err(|error| anyhow!("{}: {error}", path.display()))
+    }
+
+    /// What the text of a file says. The error of the parser names line and column.
+    pub(crate) fn written(text: &str) -> anyhow::Result<Self> {
+        Ok(toml::from_str(text)?)
     }
 
     /// What the environment says, by `variable`.
-    fn environment(variable: impl Fn(&str) -> Option<String>) -> anyhow::Result<Self> {
+    pub(crate) fn environment(variable: impl Fn(&str) -> Option<String>) -> anyhow::Result<Self> {
         let named = |name: &str, alias: Option<&str>| {
             let own = format!("REDRIVE_{name}");
             let found = variable(&own).map(|value| (own, value));
@@ -236,7 +240,8 @@ impl Config {
         Ok(Self { bootstrap, ..Self::of(layer)? })
     }
 
-    fn of(layer: Layer) -> anyhow::Result<Self> {
+    /// What the layers make together, where it is right.
+    pub(crate) fn of(layer: Layer) -> anyhow::Result<Self> {
         let port = PortSettings::of(&layer)?;
         let listen = layer.listen.unwrap_or_else(|| "127.0.0.1:7400".to_owned());
         let listen: SocketAddr = listen.parse().map_err(|_| {

@@ -5,6 +5,9 @@
 //! port, which a request passes before any of them.
 
 mod convert;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod grpc;
 pub mod http;
 mod listen;

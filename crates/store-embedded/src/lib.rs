@@ -24,6 +24,9 @@ mod expire;
 mod extend;
 mod fault;
 mod format;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod journal;
 mod lapse;
 mod lease;

@@ -377,7 +377,7 @@ impl Core {
         base: &MessageRecord<'_>,
         (at, length): (Place, u32),
     ) -> Result<(), Malformed> {
-        if base.queue != reading.last.queue {
+        if base.queue != reading.last.queue || reading.last.bytes.is_empty() {
             self.expect_queue(reading, base.queue, at)?;
         }
         self.store.sequence = self.store.sequence.max(base.progress.sequence);
@@ -427,7 +427,7 @@ impl Core {
             (extra.lease_timeout, extra.max_attempts) = (last.lease_timeout, last.max_attempts);
             return Ok(self.attach(arrival(Names::Joined(key, class), extra)));
         }
-        let view = SpecView::take(base.spec)?;
+        let view = SpecView::take(base.spec)?.checked()?;
         extra.unique = self.unique_of(base, &view);
         (extra.lease_timeout, extra.max_attempts) = (view.lease_timeout, view.max_attempts);
         last.queue = base.queue;

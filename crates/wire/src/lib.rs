@@ -9,6 +9,7 @@
     reason = "what is made from the protos allows a few things"
 )]
 
+mod codec;
 mod event;
 mod key;
 mod lease;
@@ -34,6 +35,7 @@ pub mod v1 {
     pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptor.bin"));
 }
 
+pub use codec::{LimitedCodec, LimitedDecoder};
 pub use event::{Event, EventPayload};
 pub use key::{
     AuditPage, AuditView, CreateKeyRequest, Grant, KeyPage, KeyView, NewKeyView, RotateKeyRequest, WhoAmI,

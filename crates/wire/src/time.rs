@@ -44,9 +44,21 @@ impl FromStr for Time {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         const WRONG: &str = "must be a time as RFC 3339 writes it, such as 2030-01-31T12:00:00.000Z";
-        let time: jiff::Timestamp = text.parse().map_err(|_| WRONG)?;
-        u64::try_from(time.as_millisecond()).map(Self).map_err(|_| "must not lie before 1970")
+        match text.parse::<jiff::Timestamp>() {
+            Ok(time) => {
+                u64::try_from(time.as_millisecond()).map(Self).map_err(|_| "must not lie before 1970")
+            }
+            Err(_) => last_days(text).map(Self).ok_or(WRONG),
+        }
     }
+}
+
+/// A time in UTC on the last two days of the year 9999, which are too late for jiff's timestamps and not for its dates. We
+/// print them, so we must read them.
+fn last_days(text: &str) -> Option<u64> {
+    let time: jiff::civil::DateTime = text.strip_suffix('Z')?.parse().ok()?;
+    let since_1970 = time.duration_since(jiff::civil::date(1970, 1, 1).at(0, 0, 0, 0));
+    u64::try_from(since_1970.as_millis()).ok().filter(|_| time.year() == 9999 && text.contains('T'))
 }
 
 impl Serialize for Time {
@@ -85,11 +97,15 @@ mod tests {
             "2000-02-29T23:59:59.999Z",
             "2100-03-01T00:00:00.000Z",
             "2026-11-16T05:44:21.706Z",
+            "9999-12-30T22:00:01.000Z",
+            "9999-12-31T23:59:59.999Z",
         ] {
             assert_eq!(text.parse::<Time>().unwrap().to_string(), text);
         }
         assert_eq!("2024-01-01T01:00:00+01:00".parse(), Ok(Time(1_704_067_200_000)));
-        for text in ["", "yesterday", "2024-01-01", "1969-12-31T23:59:59Z", "2024-13-01T00:00:00Z"] {
+        for text in
+            ["", "yesterday", "2024-01-01", "1969-12-31T23:59:59Z", "2024-13-01T00:00:00Z", "9999-12-31Z"]
+        {
             assert!(text.parse::<Time>().is_err(), "{text}");
         }
     }

@@ -49,6 +49,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "core",
         ],
     ),
+    ("fuzz", &["cli", "server", "wire", "broker", "store-embedded", "store-memory", "store", "core"]),
     ("xtask", &[]),
 ];
 

@@ -6,8 +6,8 @@ use std::num::NonZeroU32;
 
 use redrive_core::lease::{Lease, LeaseId};
 use redrive_core::message::{
-    AttemptRecord, Cause, Checkpoint, DeadReason, Death, Dedup, ErrorText, History, Phase, Priority,
-    Progress, RedriveNote, Spec, Uniqueness,
+    AttemptRecord, Cause, Checkpoint, DeadReason, Death, Dedup, ErrorText, FairnessKey, History, MessageType,
+    Phase, Priority, Progress, RedriveNote, Source, Spec, Uniqueness,
 };
 use redrive_core::policy::{DelayRule, Fingerprint};
 use redrive_core::queue::QueueName;
@@ -175,6 +175,15 @@ impl<'a> SpecView<'a> {
         let dedup = from.option(|from| Ok((from.bool()?, from.text()?)))?;
         let unique_key = dedup.filter(|(unique, _)| *unique).map(|(_, key)| key);
         Ok(Self { lease_timeout, max_attempts, kind, source, key, unique_key, dedup, rest: from })
+    }
+
+    /// The same, where its names keep the rules of their types.
+    pub(crate) fn checked(self) -> Result<Self, Malformed> {
+        let broken = |_| Malformed("a type, a source or a fairness key breaks its rule");
+        self.kind.parse::<MessageType>().map_err(broken)?;
+        self.source.parse::<Source>().map_err(broken)?;
+        self.key.parse::<FairnessKey>().map_err(broken)?;
+        Ok(self)
     }
 
     /// The part of the spec that these fields were read from; nothing where there is a dedup key, which is different in

@@ -1,0 +1,34 @@
+//! The library of the program: nothing but what the fuzz targets may call of it, and nothing at all without them.
+
+#![doc(hidden)]
+#![cfg_attr(feature = "fuzzing", expect(dead_code, reason = "most of these modules is the program's"))]
+
+#[cfg(feature = "fuzzing")]
+mod config;
+#[cfg(feature = "fuzzing")]
+mod exposure;
+#[cfg(feature = "fuzzing")]
+mod key;
+#[cfg(feature = "fuzzing")]
+mod logs;
+#[cfg(feature = "fuzzing")]
+mod port;
+
+/// What a file and an environment make together, one over the other; the environment has a variable on each line. Says
+/// what was refused.
+#[cfg(feature = "fuzzing")]
+pub fn configured(file: &str, environment: &str) -> Result<(), String> {
+    let said = |error: anyhow::Error| format!("{error:#}");
+    let written = config::Layer::written(file).map_err(said)?;
+    let variable = |name: &str| {
+        let of = |line: &str| Some(line.strip_prefix(name)?.strip_prefix('=')?.to_owned());
+        environment.lines().find_map(of)
+    };
+    let set = config::Layer::environment(variable).map_err(said)?;
+    let config = config::Config::of(set.over(written)).map_err(said)?;
+    let broker = &config.broker;
+    assert!(broker.defaults.check().is_ok(), "settings were accepted that no queue may have");
+    assert!((1..=1_024).contains(&config.workers) && broker.overdue_check_interval.get() >= 10);
+    assert!(config.traces.is_none_or(|target| target.endpoint.starts_with("http://")));
+    Ok(())
+}
