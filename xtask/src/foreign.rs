@@ -3,8 +3,12 @@
 //! * grpcio calls every verb of the gRPC API with nothing but what the server says of itself by reflection.
 //! * schemathesis sends what the served description allows, and much that it does not; the server must answer
 //!   all of it, and every answer must be one that the description promises.
+//! * hyperframe and slowhttptest do what no client should: floods of frames, thousands that are slow, and bodies that are
+//!   bombs. Meanwhile a healthy client goes on, and the server's memory stays.
+//! * sslyze looks at what the TLS port offers.
 //!
-//! Both come from the Python package index into a virtual environment below the target folder, in the versions of `requirements.txt`.
+//! All but slowhttptest, which is Debian's, come from the Python package index into a virtual environment below the target
+//! folder, in the versions of `requirements.txt`.
 
 use std::env;
 use std::fs;
@@ -25,22 +29,31 @@ pub(crate) fn run(root: &Path, features: &[&str]) -> Result<(), Failure> {
     let binaries = binaries()?;
     let home = binaries.join("foreign");
     let python = python(&clients.join("requirements.txt"), &home)?;
+    slowhttptest()?;
     // The binary that the tests use, made by the same words: other ones would have cargo build every dependency again.
     let build = ["test", "--no-run", "--workspace", "--locked", "--test", "http"];
     command::run(cargo(root, &[&build[..], features].concat()))?;
 
-    let serve = || {
+    let serve = |flags: &[&str]| {
         let mut command = Command::new(binaries.join("redrive"));
-        command.args(["serve", "--log-level", "error"]).current_dir(&home);
+        command.args(["serve", "--log-level", "error"]).args(flags).current_dir(&home);
         Server::start(command, home.join("data"))
     };
-    grpc(&serve()?, &python, &clients)?;
-    openapi(&serve()?, &python, &clients, &home)
+    run_script(&python, &clients.join("grpc_client.py"), &[serve(&[])?.address()])?;
+    openapi(&serve(&[])?, &python, &clients, &home)?;
+    for attack in ["floods.py", "slow.py", "bombs.py"] {
+        let server = serve(&[])?;
+        run_script(&python, &clients.join(attack), &[server.address(), &server.pid()])?;
+    }
+    run_script(&python, &clients.join("certificate.py"), &[&home.display().to_string()])?;
+    let server = serve(&["--tls-cert", "cert.pem", "--tls-key", "key.pem"])?;
+    run_script(&python, &clients.join("tls.py"), &[server.address()])
 }
 
-fn grpc(server: &Server, python: &Path, clients: &Path) -> Result<(), Failure> {
+/// A script of ours, which leaves nothing behind in the tree.
+fn run_script(python: &Path, script: &Path, arguments: &[&str]) -> Result<(), Failure> {
     let mut command = Command::new(python);
-    command.arg(clients.join("grpc_client.py")).arg(server.address());
+    command.env("PYTHONDONTWRITEBYTECODE", "1").arg(script).args(arguments);
     command::run(command)
 }
 
@@ -93,13 +106,27 @@ fn system_python() -> Result<(), Failure> {
     if says_yes(Path::new("python3"), "import ensurepip, venv") {
         return Ok(());
     }
+    install("python3-venv").map_err(|_| Failure::NotInstalled { tool: "python3-venv", remedy })
+}
+
+/// Sees to it that slowhttptest is there.
+fn slowhttptest() -> Result<(), Failure> {
+    let mut ask = Command::new("slowhttptest");
+    if ask.arg("-h").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok() {
+        return Ok(());
+    }
+    let remedy = "apt-get install slowhttptest";
+    install("slowhttptest").map_err(|_| Failure::NotInstalled { tool: "slowhttptest", remedy })
+}
+
+/// Installs a package of Debian.
+fn install(package: &str) -> Result<(), Failure> {
     let apt = |arguments: &[&str]| {
         let mut command = Command::new("apt-get");
         command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
         command::run(command)
     };
-    let installed = apt(&["update"]).and_then(|()| apt(&["install", "--yes", "python3-venv"]));
-    installed.map_err(|_| Failure::NotInstalled { tool: "python3-venv", remedy })
+    apt(&["update"]).and_then(|()| apt(&["install", "--yes", package]))
 }
 
 /// Whether a Python is there and ends this program well.

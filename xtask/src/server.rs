@@ -7,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 
 use crate::command::{self, Failure};
 
-/// What the program prints when it is ready, before its address.
-const READY: &str = "redrive is ready on http://";
+/// What the program prints when it is ready, before the scheme and the address.
+const READY: &str = "redrive is ready on ";
 
 /// A server that runs. It is killed and reaped when this is dropped, however the step ends.
 pub(crate) struct Server {
@@ -37,11 +37,16 @@ impl Server {
         &self.address
     }
 
+    pub(crate) fn pid(&self) -> String {
+        self.child.id().to_string()
+    }
+
     fn ready(&mut self) -> io::Result<String> {
         let stdout = self.child.stdout.take().ok_or_else(|| io::Error::other("it has no output"))?;
         let mut line = String::new();
         BufReader::new(stdout).read_line(&mut line)?;
-        let address = line.trim().strip_prefix(READY).ok_or_else(|| io::Error::other("it did not start"))?;
+        let origin = line.trim().strip_prefix(READY).and_then(|origin| origin.split_once("://"));
+        let (_, address) = origin.ok_or_else(|| io::Error::other("it did not start"))?;
         Ok(address.to_owned())
     }
 }

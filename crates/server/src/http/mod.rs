@@ -17,6 +17,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::body::Bytes;
 use axum::extract::DefaultBodyLimit;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
@@ -153,7 +154,8 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
 /// The whole API.
 pub fn router(api: Api) -> Router {
     let (router, _) = documented().split_for_parts();
-    let document = serde_json::to_vec(&openapi()).unwrap_or_default();
+    // One for all who ask: answers that nobody takes must not be copies of it.
+    let document = Bytes::from(serde_json::to_vec(&openapi()).unwrap_or_default());
     let openapi = move || async move {
         ([(axum::http::header::CONTENT_TYPE, "application/json")], document.clone()).into_response()
     };

@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, timeout_at};
 
 use super::activity::Activity;
+use super::frames::Frames;
 use super::late::{HEAD_TIME_MAX, IDLE_TIME_MAX};
 
 /// How long a client that says no more is taken to listen.
@@ -29,6 +30,8 @@ pub(super) struct Greeted<S> {
     /// When the end of what the client says is told.
     ended: Option<Pin<Box<dyn FusedFuture<Output = ()> + Send>>>,
     activity: Arc<Activity>,
+    /// What is counted of HTTP/2.
+    frames: Option<Frames>,
 }
 
 /// Reads until it is clear which protocol it is. Answers also when the first byte came.
@@ -43,7 +46,8 @@ pub(super) async fn greet<S: AsyncRead + Unpin>(
         len += read_some(&mut stream, &mut said[len..], first + HEAD_TIME_MAX).await?;
     }
     let is_http2 = said[..len] == PREFACE[..];
-    Ok((Greeted { stream, said, read: 0, len, ended: None, activity }, is_http2, first))
+    let frames = is_http2.then(|| Frames::new(first));
+    Ok((Greeted { stream, said, read: 0, len, ended: None, activity, frames }, is_http2, first))
 }
 
 /// At least a byte, before it is too late.
@@ -66,6 +70,10 @@ impl<S: AsyncRead + Unpin> Greeted<S> {
         ready!(Pin::new(&mut self.stream).poll_read(context, into))?;
         if into.filled().len() > before || into.remaining() == 0 {
             self.activity.hear();
+            if self.frames.as_mut().is_some_and(|frames| !frames.are_few(&into.filled()[before..])) {
+                let many = "too many frames that only make work";
+                return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, many)));
+            }
             return Poll::Ready(Ok(()));
         }
         let late = self.ended.get_or_insert_with(|| Box::pin(pause(LISTENS_ON).fuse()));

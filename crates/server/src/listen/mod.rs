@@ -8,6 +8,7 @@
 mod activity;
 mod connection;
 mod connections;
+mod frames;
 mod front;
 mod greeted;
 mod late;

@@ -1,0 +1,52 @@
+"""Thousands of slow clients at the same time: heads, bodies and reads that take forever, by slowhttptest.
+
+Usage: python slow.py HOST:PORT PID
+"""
+
+import re
+import subprocess
+import sys
+
+from healthy import Watch
+
+CONNECTIONS = 1_000
+# Longer than the server waits for a head and for a body.
+SECONDS = 16
+COMMON = ["slowhttptest", "-c", CONNECTIONS, "-r", CONNECTIONS, "-l", SECONDS, "-p", 3, "-i", 2, "-v", 1]
+ATTACKS = {
+    "slow heads": ["-H", "-t", "GET", "-x", 24],
+    "slow bodies": ["-B", "-t", "POST", "-s", 8_192, "-x", 10, "-f", "application/json"],
+    "slow reads": ["-X", "-w", 1, "-y", 10, "-n", 5, "-z", 8, "-k", 3],
+}
+PATHS = {"slow bodies": "/v1/queues/slow/messages", "slow reads": "/openapi.json"}
+
+
+def start(address, name):
+    url = f"http://{address}{PATHS.get(name, '/')}"
+    command = [str(word) for word in [*COMMON, *ATTACKS[name], "-u", url]]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def figures(output):
+    """The last of each count that was printed, without the colours."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", output)
+    return {name: int(re.findall(rf"{name}:\s+(\d+)", plain)[-1]) for name in ("connected", "error", "closed")}
+
+
+def all_at_once(address):
+    """Answers what became of them; those who are too slow must have been closed."""
+    running = {name: start(address, name) for name in ATTACKS}
+    ended = {name: figures(process.communicate()[0]) for name, process in running.items()}
+    for name in ("slow heads", "slow bodies"):
+        closed = ended[name]["closed"]
+        assert closed >= CONNECTIONS // 2, f"{name}: only {closed} of {CONNECTIONS} connections were closed"
+    return ", ".join(f"{name} {counts}" for name, counts in ended.items())
+
+
+def main():
+    address, pid = sys.argv[1:]
+    Watch(address, pid).survives("slow clients", lambda: all_at_once(address))
+
+
+if __name__ == "__main__":
+    main()
