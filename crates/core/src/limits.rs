@@ -60,7 +60,7 @@ pub const TRACED_ATTEMPTS_MAX: usize = 100_000;
 pub const KEY_NAME_BYTES_MAX: usize = 80;
 /// Most grants of one API key.
 pub const GRANTS_MAX: usize = 64;
-/// Most API keys of one store, revoked and expired ones included.
+/// Most API keys of one store. Those that ended count, and make room when it is needed.
 pub const API_KEYS_MAX: usize = 10_000;
 /// Longest time for which the secret that a rotation replaces still works: seven days.
 pub const KEY_OVERLAP_MAX: Millis = Millis::from_days(7);

@@ -32,7 +32,7 @@ pub const TARGETS: &[Target] = &[
     Target::new("proto", proto::proto).costing(FIXED_BYTES, PROTO_BYTES),
     Target::new("config_file", config::file)
         .knowing(&["[", "]]", " = ", "\"\"\"", "inf", "1979-05-27"])
-        .costing(FIXED_BYTES, CONFIG_BYTES),
+        .costing(CONFIG_FIXED_BYTES, CONFIG_BYTES),
     Target::new("config_environment", config::environment).knowing(&[
         "REDRIVE_",
         "\n",
@@ -92,6 +92,9 @@ const GRPC_BYTES: u64 = 16 * 1024 * 1024;
 /// What an empty item of a list takes that prost decodes, for each of its two bytes: it is decoded twice, into a list that
 /// doubles its room. The codec of the service counts items before it decodes them.
 const PROTO_BYTES: u64 = 2_048;
+
+/// What the refusal of a setting takes that is not known: it names all that are.
+const CONFIG_FIXED_BYTES: u64 = 4 * FIXED_BYTES;
 
 /// What the parser of TOML takes for a byte, of a file that the operator wrote.
 const CONFIG_BYTES: u64 = 512;

@@ -2,6 +2,7 @@
 
 use redrive_core::access::{Deed, On, Use};
 use redrive_core::queue::{Queue, QueueConfig, QueueName};
+use redrive_core::time::Millis;
 use redrive_store::{CreateQueue, EnqueueOutcome, Limit, UpdateQueue};
 
 use super::{Caller, Quotas};
@@ -32,10 +33,11 @@ impl Caller {
     /// Leases, and waits for no longer than the caller is let in.
     pub async fn lease(&self, call: LeaseCall) -> Result<Vec<Delivery>, BrokerError> {
         let broker = self.may(Use::Lease, &call.queue)?;
-        if self.session.is_none() {
+        if self.session.is_none() || call.wait == Millis::ZERO {
             return broker.lease(call).await;
         }
         let _consuming = self.consume()?;
+        // Apart, so that a poll without a key is no larger for it.
         Box::pin(self.while_let_in(broker.lease(call))).await
     }
 

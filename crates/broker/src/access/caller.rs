@@ -164,14 +164,10 @@ impl Caller {
         &self,
         work: impl Future<Output = Result<T, BrokerError>> + Send,
     ) -> Result<T, BrokerError> {
-        match self.cut() {
-            None => work.await,
-            Some(cut) => {
-                tokio::select! {
-                    done = Box::pin(work) => done,
-                    ended = cut => Err(ended),
-                }
-            }
+        let Some(cut) = self.cut() else { return work.await };
+        tokio::select! {
+            done = work => done,
+            ended = cut => Err(ended),
         }
     }
 

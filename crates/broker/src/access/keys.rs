@@ -1,16 +1,15 @@
 //! The keys that there are, as this instance knows them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use redrive_core::access::{KeyId, Token};
+use redrive_core::access::{KeyId, SecretHash, Token};
 use redrive_core::time::Timestamp;
 use tokio::sync::watch;
 
 use super::Unauthenticated;
 use super::record::ApiKey;
-use redrive_core::access::SecretHash;
 
 /// A key while the server runs.
 #[derive(Debug)]
@@ -78,6 +77,10 @@ impl Keys {
         self.0.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     /// All of them, by id.
     pub(crate) fn all(&self) -> Vec<Arc<LiveKey>> {
         let keys = self.0.read().unwrap_or_else(PoisonError::into_inner);
@@ -102,6 +105,23 @@ impl Keys {
             }
             None => drop(keys.insert(key.id, Arc::new(LiveKey::new(key, version)))),
         }
+    }
+
+    /// Forgets keys that have ended and that the store keeps no more.
+    pub(crate) fn forget_ended(&self, kept: &HashSet<KeyId>, now: Timestamp) {
+        let mut keys = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        keys.retain(|id, live| kept.contains(id) || live.current().is_alive(now));
+    }
+
+    /// The key that ended first, to make room for another.
+    pub(crate) fn first_ended(&self, now: Timestamp) -> Option<Arc<LiveKey>> {
+        let ended = |live: &Arc<LiveKey>| {
+            let key = live.current();
+            let end = [key.revoked_at, key.expires_at].into_iter().flatten().min();
+            end.filter(|_| !key.is_alive(now))
+        };
+        let all = self.all().into_iter().filter_map(|live| Some((ended(&live)?, live)));
+        all.min_by_key(|(end, _)| *end).map(|(_, live)| live)
     }
 
     /// Who shows that token.

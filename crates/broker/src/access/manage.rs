@@ -73,6 +73,7 @@ impl Caller {
             return Err(Invalid::unusable("expires_at", "must lie ahead").into());
         }
         check_count(keys, session, now)?;
+        self.make_room(keys, now).await?;
         let key = ApiKey {
             id: token.id,
             name: new.name,
@@ -90,6 +91,18 @@ impl Caller {
             // Eight random bytes that somebody else has drawn before.
             Err(BrokerError::KeyIdTaken)
         }
+    }
+
+    /// Where there are as many keys as there may be, the one that ended first goes.
+    async fn make_room(&self, keys: &Keys, now: Timestamp) -> Result<(), BrokerError> {
+        if keys.len() < API_KEYS_MAX {
+            return Ok(());
+        }
+        let ended = keys.first_ended(now).ok_or(BrokerError::TooManyKeys { max: API_KEYS_MAX })?;
+        let key = EntryKey { kind: EntryKind::ApiKey, name: EntryName::new(ended.id.to_string())? };
+        let gone = Write { key, expect: Expect::Anything, value: None };
+        self.gate.0.broker.store.registry_write(Writes::new(vec![gone])?).await?;
+        self.gate.refresh().await
     }
 
     /// The keys that the caller may see, by id, and where the next page begins.
@@ -230,18 +243,14 @@ impl Caller {
     }
 }
 
-/// Whether there may be one more key: in all, and among those that the caller made.
+/// Whether there may be one more key among those that the caller made.
 fn check_count(keys: &Keys, session: &Session, now: Timestamp) -> Result<(), BrokerError> {
-    let all = keys.all();
-    if all.len() >= API_KEYS_MAX {
-        return Err(BrokerError::TooManyKeys { max: API_KEYS_MAX });
-    }
     let Some(max) = session.key.quotas.keys else { return Ok(()) };
     let own = |live: &LiveKey| {
         let key = live.current();
         key.created_by == Some(session.live.id) && key.is_alive(now)
     };
-    if all.iter().filter(|live| own(live)).count() >= max as usize {
+    if keys.all().iter().filter(|live| own(live)).count() >= max as usize {
         return Err(BrokerError::QuotaReached { what: "keys", max });
     }
     Ok(())

@@ -17,6 +17,7 @@ pub use keys::Consuming;
 pub use manage::NewKey;
 pub use record::{ApiKey, Quotas};
 
+use std::collections::HashSet;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -127,11 +128,15 @@ impl Gate {
         let Some(keys) = &self.0.keys else {
             return Ok(Caller::new(self.clone(), None, from));
         };
-        let session = token(authorization).and_then(|token| keys.authenticate(&token, self.now()));
-        match session {
+        let shown = token(authorization);
+        let session = shown.as_ref().map_err(|refused| *refused);
+        match session.and_then(|token| keys.authenticate(token, self.now())) {
             Ok(session) => Ok(Caller::new(self.clone(), Some(session), from)),
             Err(refused) => {
-                self.note_refused(None, from, "authenticate", None, refused.code());
+                // Whose key has ended is known by its secret; anything else is only said.
+                let known = matches!(refused, Unauthenticated::Expired | Unauthenticated::Revoked);
+                let id = shown.ok().filter(|_| known).map(|token| token.id.to_string());
+                self.note_refused(None, from, "authenticate", id.as_deref(), refused.code());
                 Err(refused.into())
             }
         }
@@ -180,7 +185,7 @@ impl Gate {
     /// Takes over what the store keeps, in case that another instance changed it.
     async fn refresh(&self) -> Result<(), BrokerError> {
         let Some(keys) = &self.0.keys else { return Ok(()) };
-        let mut after = None;
+        let (mut after, mut kept) = (None, HashSet::new());
         loop {
             let store = &self.0.broker.store;
             let entries = store.registry_list(EntryKind::ApiKey, after.as_ref(), Limit::MAX).await?;
@@ -190,10 +195,12 @@ impl Gate {
                     tracing::error!(id = name, "an API key cannot be read, and lets nobody in");
                     continue;
                 };
+                kept.insert(key.id);
                 keys.note(key, entry.version);
             }
             after = entries.into_iter().next_back().map(|entry| entry.key.name);
             if after.is_none() {
+                keys.forget_ended(&kept, self.now());
                 return Ok(());
             }
         }

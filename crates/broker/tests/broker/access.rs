@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use redrive_broker::{Access, Broker, BrokerConfig, Caller, Gate, NewKey, Quotas, Shown};
 use redrive_core::access::{Grant, Grants, KeyName, On, QueuePattern, Scope, Token, Use};
+use redrive_core::limits::API_KEYS_MAX;
 use redrive_core::queue::QueueConfig;
 use redrive_core::time::Millis;
 use redrive_store::Store;
@@ -79,4 +80,27 @@ async fn two_instances_that_rotate_at_once_do_not_lose_each_others_secret() {
     let (fresh, _again) = gate(&world).await;
     assert!(call(&fresh, &second.expose()).is_ok() && call(&fresh, &third.expose()).is_ok());
     assert_eq!(call(&fresh, &first.expose()).unwrap_err().code(), "KEY_INVALID");
+}
+
+#[tokio::test]
+async fn where_there_are_as_many_keys_as_may_be_one_that_ended_makes_room() {
+    let world = World::with(QueueConfig::default()).await;
+    let (gate, _background) = gate(&world).await;
+    let admin = call(&gate, BOOTSTRAP).unwrap();
+    let mut made = Vec::new();
+    // The one from the environment is one of them.
+    for _ in 1..API_KEYS_MAX {
+        made.push(admin.create_key(reader()).await.unwrap());
+    }
+    assert_eq!(admin.create_key(reader()).await.unwrap_err().code(), "TOO_MANY_KEYS");
+    let (first, token) = &made[7];
+    admin.revoke_key(first.id).await.unwrap();
+    let (_, new) = admin.create_key(reader()).await.unwrap();
+    assert!(call(&gate, &new.expose()).is_ok());
+    assert_eq!(call(&gate, &token.expose()).unwrap_err().code(), "KEY_INVALID", "it made room");
+    assert!(
+        made.iter()
+            .filter(|(key, _)| key.id != first.id)
+            .all(|(_, token)| call(&gate, &token.expose()).is_ok())
+    );
 }
