@@ -24,7 +24,7 @@ pub const TARGETS: &[Target] = &[
     Target::new("json_settle", json::settle).knowing(JSON),
     Target::new("json_queue", json::queue_request).knowing(JSON),
     Target::new("json_operation", json::operation).knowing(JSON),
-    Target::new("http", api::http).knowing(HTTP).costing(SERVER_BYTES, 256),
+    Target::new("http", api::http).knowing(HTTP).costing(SERVER_BYTES, LINE_BYTES),
     Target::new("grpc", api::grpc).costing(GRPC_BYTES, 64),
     Target::new("proto", proto::proto).costing(FIXED_BYTES, PROTO_BYTES),
     Target::new("config_file", config::file)
@@ -83,6 +83,9 @@ const HTTP: &[&str] = &[
 /// What the server takes for a request: its buffers, and what it counts and remembers.
 const SERVER_BYTES: u64 = 2 * 1024 * 1024;
 
+/// And for each byte of it: an import copies what is left of a piece for each line in it, and an input is one piece.
+const LINE_BYTES: u64 = 16 * 1024;
+
 /// The same where a message is decoded that has as many fields as the codec of the service lets pass.
 const GRPC_BYTES: u64 = 16 * 1024 * 1024;
 
@@ -117,13 +120,13 @@ const JSON: &[&str] = &[
     "====",
 ];
 
-/// What a message takes that says nothing, `{}` and a line break: a line of an import is read, taken in, and let go.
-const MESSAGE_BYTES: u64 = 2 * 1024;
+/// What a message takes that says nothing, `{}` and a line break: it is read, written, and read again.
+const MESSAGE_BYTES: u64 = 4 * 1024;
 /// What a batch of them takes: a thousand, and not one more.
 const BATCH_BYTES: u64 = 1_000 * MESSAGE_BYTES;
 
 /// What a store takes that is opened, closed and opened again, with nothing in it: buffers and spare segments.
-const STORE_BYTES: u64 = 8 * 1024 * 1024;
+const STORE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The target of that name.
 pub fn named(name: &str) -> Option<&'static Target> {
