@@ -96,8 +96,8 @@ const PROTO_BYTES: u64 = 2_048;
 /// What the refusal of a setting takes that is not known: it names all that are.
 const CONFIG_FIXED_BYTES: u64 = 4 * FIXED_BYTES;
 
-/// What the parser of TOML takes for a byte, of a file that the operator wrote.
-const CONFIG_BYTES: u64 = 512;
+/// What the parser of TOML takes for a byte: it says much about little that is wrong. The file is the operator's.
+const CONFIG_BYTES: u64 = 4_096;
 
 /// What JSON is made of, where parsers go wrong; the names of fields are in the corpus.
 const JSON: &[&str] = &[
@@ -123,13 +123,13 @@ const JSON: &[&str] = &[
     "====",
 ];
 
-/// What a message takes that says nothing, `{}` and a line break: a line of an import is read, taken in, and let go.
-const MESSAGE_BYTES: u64 = 2 * 1024;
+/// What a message takes that says nothing, `{}` and a line break: it is read, written, and read again.
+const MESSAGE_BYTES: u64 = 4 * 1024;
 /// What a batch of them takes: a thousand, and not one more.
 const BATCH_BYTES: u64 = 1_000 * MESSAGE_BYTES;
 
 /// What a store takes that is opened, closed and opened again, with nothing in it: buffers and spare segments.
-const STORE_BYTES: u64 = 8 * 1024 * 1024;
+const STORE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The target of that name.
 pub fn named(name: &str) -> Option<&'static Target> {

@@ -169,12 +169,15 @@ pub(crate) async fn import(
     while let Some(piece) = pieces.next().await {
         let broken =
             |_| Refusal::new(StatusCode::BAD_REQUEST, "INVALID_ARGUMENT", "the body ended too early");
+        // What was looked at is not looked at again, however small the pieces are.
+        let (mut start, mut unseen) = (0, left.len());
         left.extend_from_slice(&piece.map_err(broken)?);
-        while let Some(end) = left.iter().position(|byte| *byte == b'\n') {
-            let rest = left.split_off(end + 1);
-            let line = std::mem::replace(&mut left, rest);
-            importer.take(&line).await?;
+        while let Some(at) = left[unseen..].iter().position(|byte| *byte == b'\n') {
+            let end = unseen + at + 1;
+            importer.take(&left[start..end]).await?;
+            (start, unseen) = (end, end);
         }
+        left.drain(..start);
         if left.len() > LINE_BYTES_MAX {
             let detail = format!("line {}: is longer than {LINE_BYTES_MAX} bytes", importer.line + 1);
             return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "BODY_TOO_LARGE", detail));
