@@ -27,7 +27,7 @@ const STREAMS_MAX: u32 = 256;
 /// Streams that a client reset before they were looked at, and those that had to be reset because the client broke a rule:
 /// beyond these the connection ends. Who opens streams only to reset them makes the server work for nothing.
 const RESET_STREAMS_MAX: usize = 20;
-const WRONG_STREAMS_MAX: usize = 128;
+const WRONG_STREAMS_MAX: usize = 256;
 /// How much may be under way to the server on one HTTP/2 stream, and on all streams of a connection: a batch should not
 /// have to wait for the server to say that it may go on.
 const STREAM_WINDOW_BYTES: u32 = 1 << 20;
