@@ -98,7 +98,7 @@ impl PortSettings {
         let most = u32::try_from(files.saturating_sub(OTHER_FILES).max(1)).unwrap_or(u32::MAX);
         if most < self.connections.max {
             let asked = self.connections.max;
-            tracing::warn!(files, asked, most, "fewer connections than asked for: each is an open file");
+            tracing::info!(files, asked, most, "fewer connections than there might be: each is an open file");
             self.connections.max = most;
         }
         self
@@ -153,6 +153,35 @@ mod tests {
         assert!(wrong(none).starts_with("connections_max:"));
         let none = Layer { connections_per_address_max: Some(0), ..Layer::default() };
         assert!(wrong(none).starts_with("connections_per_address_max:"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_certificate_that_was_written_again_is_read_again() {
+        let made = || {
+            let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+            (made.cert.pem(), made.signing_key.serialize_pem())
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let (cert, key) = (dir.path().join("cert.pem"), dir.path().join("key.pem"));
+        let write = |(chain, private): (String, String)| {
+            std::fs::write(&cert, chain).unwrap();
+            std::fs::write(&key, private).unwrap();
+        };
+        write(made());
+        let tls = Tls::load(cert.clone(), key.clone()).unwrap();
+        let renewing = tokio::spawn(renew(tls.clone()));
+        for _ in 0..3 {
+            write((String::new(), made().1));
+            write(made());
+            assert!(tls.has_changed());
+            let looked = tokio::time::timeout(std::time::Duration::from_secs(11), async {
+                while tls.has_changed() {
+                    pause(Millis::new(100)).await;
+                }
+            });
+            looked.await.expect("they are looked at every ten seconds");
+        }
+        renewing.abort();
     }
 
     #[test]

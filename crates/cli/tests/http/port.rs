@@ -8,6 +8,7 @@ use redrive_wire::v1;
 use redrive_wire::v1::redrive_client::RedriveClient;
 use reqwest::Method;
 use reqwest::header::HeaderMap;
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tonic::transport::Endpoint;
@@ -238,6 +239,19 @@ async fn one_address_cannot_take_all_connections() {
     }
     greedy.pop();
     connect_when_there_is_room(&server).await;
+}
+
+#[tokio::test]
+async fn a_system_that_has_no_file_left_is_waited_out() {
+    let server = Server::start();
+    let pid = Pid::from_raw(server.pid().try_into().unwrap());
+    let files = std::fs::read_dir(format!("/proc/{}/fd", server.pid())).unwrap().count() as u64;
+    let limit = Rlimit { current: Some(files + 3), ..getrlimit(Resource::Nofile) };
+    prlimit(pid, Resource::Nofile, limit).unwrap();
+    let held: Vec<TcpStream> = (0..10).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
+    server.logged("no connection can be accepted", 1).await;
+    drop(held);
+    assert_eq!(server.get("/healthz").await.status, 200, "it goes on when there are files again");
 }
 
 #[tokio::test]

@@ -86,8 +86,23 @@ impl Server {
         self.child.wait().unwrap()
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.dir.path().join("log")).unwrap()
+    }
+
+    /// Waits until the server has written this so many times.
+    pub(crate) async fn logged(&self, words: &str, times: usize) {
+        while self.log().matches(words).count() < times {
+            tokio::task::yield_now().await;
+        }
+    }
+
     pub(crate) fn signal(&self, name: &str) {
-        let (signal, pid) = (format!("-{name}"), self.child.id().to_string());
+        let (signal, pid) = (format!("-{name}"), self.pid().to_string());
         assert!(Command::new("kill").args([signal, pid]).status().unwrap().success());
     }
 

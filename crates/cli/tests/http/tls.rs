@@ -137,13 +137,6 @@ async fn ask(stream: &mut TlsStream<tokio::net::TcpStream>) {
     }
 }
 
-/// Waits until the server has written this so many times.
-async fn logged(server: &Server, line: &str, times: usize) {
-    while std::fs::read_to_string(server.dir.path().join("log")).unwrap().matches(line).count() < times {
-        tokio::task::yield_now().await;
-    }
-}
-
 #[tokio::test]
 async fn a_certificate_is_renewed_without_ending_a_connection() {
     let (old, new) = (Pair::new(), Pair::new());
@@ -155,14 +148,14 @@ async fn a_certificate_is_renewed_without_ending_a_connection() {
         async |pair: &Pair| pair.trusted().build().unwrap().get(server.url("/healthz")).send().await.is_ok();
     files.write(&new.cert, &old.key);
     server.signal("HUP");
-    logged(&server, "the certificate stays the old one", 1).await;
+    server.logged("the certificate stays the old one", 1).await;
     assert!(get(&old).await && !get(&new).await, "half a pair is none");
     files.write(&new.cert, &new.key);
     server.signal("HUP");
-    logged(&server, "the certificate was read again", 1).await;
+    server.logged("the certificate was read again", 1).await;
     assert!(get(&new).await && !get(&old).await);
     ask(&mut kept).await;
-    let log = std::fs::read_to_string(server.dir.path().join("log")).unwrap();
+    let log = server.log();
     assert!(!log.contains("PRIVATE KEY") && log.contains("key.pem is not the key of"), "{log}");
 }
 

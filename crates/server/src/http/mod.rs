@@ -146,16 +146,19 @@ fn documented() -> OpenApiRouter<Api> {
 
 /// The document that describes the API.
 pub fn openapi() -> utoipa::openapi::OpenApi {
-    let mut document = documented().into_openapi();
+    described(documented().into_openapi())
+}
+
+fn described(mut document: utoipa::openapi::OpenApi) -> utoipa::openapi::OpenApi {
     LeftOut.modify(&mut document);
     document
 }
 
 /// The whole API.
 pub fn router(api: Api) -> Router {
-    let (router, _) = documented().split_for_parts();
+    let (router, document) = documented().split_for_parts();
     // One for all who ask: answers that nobody takes must not be copies of it.
-    let document = Bytes::from(serde_json::to_vec(&openapi()).unwrap_or_default());
+    let document = Bytes::from(serde_json::to_vec(&described(document)).unwrap_or_default());
     let openapi = move || async move {
         ([(axum::http::header::CONTENT_TYPE, "application/json")], document.clone()).into_response()
     };

@@ -3,7 +3,6 @@
 //! Protocols are told apart by the first bytes, and each has its own future: a connection is then as large as its
 //! protocol needs, not as large as the largest. Ten thousand consumers that wait are ten thousand of these.
 
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,7 +27,7 @@ const STREAMS_MAX: u32 = 256;
 /// Streams that a client reset before they were looked at, and those that had to be reset because the client broke a rule:
 /// beyond these the connection ends. Who opens streams only to reset them makes the server work for nothing.
 const RESET_STREAMS_MAX: usize = 20;
-const WRONG_STREAMS_MAX: usize = 128;
+const WRONG_STREAMS_MAX: usize = 256;
 /// How much may be under way to the server on one HTTP/2 stream, and on all streams of a connection: a batch should not
 /// have to wait for the server to say that it may go on.
 const STREAM_WINDOW_BYTES: u32 = 1 << 20;
@@ -54,16 +53,10 @@ where
     let Ok((stream, is_http2, first)) = greeted else { return };
     // A task of its own, which is no larger than what is left to do.
     if is_http2 {
-        tokio::spawn(async move {
-            ended(serve_http2(stream, front, ending).await);
-            drop(open);
-        });
+        tokio::spawn(serve_http2(stream, front, open, ending));
     } else {
         let late = Late::new(Arc::clone(front.activity()), first);
-        tokio::spawn(async move {
-            ended(serve_http1(stream, front, late, ending).await);
-            drop(open);
-        });
+        tokio::spawn(serve_http1(stream, front, late, open, ending));
     }
 }
 
@@ -73,38 +66,44 @@ fn ended(served: hyper::Result<()>) {
     }
 }
 
-async fn serve_http1<S>(
+/// The connection is in a box, here and below: a future that moves a large value in and pins it has room for it twice.
+fn serve_http1<S>(
     stream: Greeted<S>,
     front: Front,
     mut late: Late,
+    open: Open,
     mut ending: watch::Receiver<()>,
-) -> hyper::Result<()>
+) -> impl Future<Output = ()>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let mut builder = http1::Builder::new();
     // hyper would count the time before the first byte of a head, too.
     builder.header_read_timeout(None).max_header_size(HEAD_BYTES_MAX as usize);
-    let mut served = pin!(builder.serve_connection(TokioIo::new(stream), front));
-    tokio::select! {
-        // In this order: whether a client is late depends on what just came of it.
-        biased;
-        done = served.as_mut() => return done,
-        () = &mut late => return Ok(()),
-        _ = ending.changed() => served.as_mut().graceful_shutdown(),
-    }
-    tokio::select! {
-        biased;
-        done = served => done,
-        () = &mut late => Ok(()),
+    let mut served = Box::pin(builder.serve_connection(TokioIo::new(stream), front));
+    async move {
+        let _open = open;
+        tokio::select! {
+            // In this order: whether a client is late depends on what just came of it.
+            biased;
+            done = served.as_mut() => return ended(done),
+            () = &mut late => return,
+            _ = ending.changed() => served.as_mut().graceful_shutdown(),
+        }
+        tokio::select! {
+            biased;
+            done = served => ended(done),
+            () = late => {}
+        }
     }
 }
 
-async fn serve_http2<S>(
+fn serve_http2<S>(
     stream: Greeted<S>,
     front: Front,
+    open: Open,
     mut ending: watch::Receiver<()>,
-) -> hyper::Result<()>
+) -> impl Future<Output = ()>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -121,14 +120,17 @@ where
         .keep_alive_interval(KEEP_ALIVE)
         .keep_alive_timeout(KEEP_ALIVE_TIME_MAX);
     let activity = Arc::clone(front.activity());
-    let mut served = pin!(builder.serve_connection(TokioIo::new(stream), front));
-    tokio::select! {
-        done = served.as_mut() => return done,
-        _ = ending.changed() => {}
-        () = idle(&activity) => {}
+    let mut served = Box::pin(builder.serve_connection(TokioIo::new(stream), front));
+    async move {
+        let _open = open;
+        tokio::select! {
+            done = served.as_mut() => return ended(done),
+            _ = ending.changed() => {}
+            () = idle(&activity) => {}
+        }
+        served.as_mut().graceful_shutdown();
+        ended(served.await);
     }
-    served.as_mut().graceful_shutdown();
-    served.await
 }
 
 /// Done when no request was under way for a while. A head that never becomes whole is no request.

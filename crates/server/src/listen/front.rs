@@ -16,7 +16,7 @@ use axum::http::header::{
     CONNECTION, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY,
     X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Version};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
 use axum::response::IntoResponse as _;
 use axum::routing::future::RouteFuture;
 use http_body::{Frame, SizeHint};
@@ -114,15 +114,14 @@ where
 
     fn call(&self, mut request: Request<B>) -> Answering {
         let under_way = Some(self.activity.begin());
-        let is_http1 = request.version() < Version::HTTP_2;
         if let Err(refusal) = self.check(&request) {
             tracing::debug!(peer = %self.peer.0, code = refusal.code(), "a request was turned away at the port");
-            return Answering { route: Route::Refused { refusal: Some(refusal) }, under_way, is_http1 };
+            return Answering { route: Route::Refused { refusal: Some(Box::new(refusal)) }, under_way };
         }
         request.extensions_mut().insert(self.peer);
         let held = !is_grpc_call(&request);
         let route = self.app.clone().call(request.map(|body| Paced::new(body, held)));
-        Answering { route: Route::Taken { route }, under_way, is_http1 }
+        Answering { route: Route::Taken { route }, under_way }
     }
 }
 
@@ -132,7 +131,6 @@ pin_project! {
         #[pin]
         route: Route,
         under_way: Option<UnderWay>,
-        is_http1: bool,
     }
 }
 
@@ -140,7 +138,7 @@ pin_project! {
     #[project = Way]
     enum Route {
         Taken { #[pin] route: RouteFuture<Infallible> },
-        Refused { refusal: Option<Refusal> },
+        Refused { refusal: Option<Box<Refusal>> },
     }
 }
 
@@ -158,8 +156,8 @@ impl Future for Answering {
         if !is_grpc(response.headers()) {
             secure(response.headers_mut());
         }
-        // Who is too slow may go on sending: what it sends then is no request.
-        if *this.is_http1 && response.status() == StatusCode::REQUEST_TIMEOUT {
+        // Who is too slow may go on sending: what it sends then is no request. HTTP/2 has no such header, and drops it.
+        if response.status() == StatusCode::REQUEST_TIMEOUT {
             response.headers_mut().insert(CONNECTION, CLOSE);
         }
         let under_way = this.under_way.take();

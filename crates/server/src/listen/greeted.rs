@@ -31,7 +31,7 @@ pub(super) struct Greeted<S> {
     ended: Option<Pin<Box<dyn FusedFuture<Output = ()> + Send>>>,
     activity: Arc<Activity>,
     /// What is counted of HTTP/2.
-    frames: Option<Frames>,
+    frames: Option<Box<Frames>>,
 }
 
 /// Reads until it is clear which protocol it is. Answers also when the first byte came.
@@ -46,7 +46,7 @@ pub(super) async fn greet<S: AsyncRead + Unpin>(
         len += read_some(&mut stream, &mut said[len..], first + HEAD_TIME_MAX).await?;
     }
     let is_http2 = said[..len] == PREFACE[..];
-    let frames = is_http2.then(|| Frames::new(first));
+    let frames = is_http2.then(|| Box::new(Frames::new(first)));
     Ok((Greeted { stream, said, read: 0, len, ended: None, activity, frames }, is_http2, first))
 }
 

@@ -109,8 +109,16 @@ impl Port {
             let (stream, peer) = accepted;
             // Over the limit: closed by being dropped, before anything is kept for it.
             let Some(open) = connections.open(peer.ip()) else { continue };
-            let front = front.for_peer(peer);
-            tokio::spawn(start(stream, tls.clone(), front, open, ending.subscribe()));
+            // An answer is written once and whole: to hold it back for more to come would only make it late.
+            if let Err(error) = stream.set_nodelay(true) {
+                tracing::debug!(%error, "a connection that waits before it sends");
+            }
+            let (front, ending) = (front.for_peer(peer), ending.subscribe());
+            // Two tasks, because the room for a handshake is many times that for a connection that needs none.
+            match &tls {
+                Some(tls) => tokio::spawn(encrypted(stream, tls.clone(), front, open, ending)),
+                None => tokio::spawn(connection(stream, front, open, ending)),
+            };
         }
         drop(listener);
         ending.send_replace(());
@@ -149,21 +157,8 @@ fn is_of_one_connection(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
-/// A connection from its first byte. Where there is TLS, that comes first.
-async fn start(
-    stream: TcpStream,
-    tls: Option<Tls>,
-    front: Front,
-    open: Open,
-    mut ending: watch::Receiver<()>,
-) {
-    // An answer is written once and whole: to hold it back for more to come would only make it late.
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "a connection that waits before it sends");
-    }
-    let Some(tls) = tls else {
-        return connection(stream, front, open, ending).await;
-    };
+/// A connection up to where it is encrypted, and then as any other.
+async fn encrypted(stream: TcpStream, tls: Tls, front: Front, open: Open, mut ending: watch::Receiver<()>) {
     let accepted = tokio::select! {
         accepted = tls.accept(stream) => accepted,
         _ = ending.changed() => return,

@@ -281,6 +281,21 @@ mod tests {
         assert!(tls.has_changed());
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_handshake_has_ten_seconds() {
+        let (cert, key) = made();
+        let tls = Files::new(&cert, &key).load().unwrap();
+        for said in [&b""[..], b"\x16", b"\x16\x03\x01\x02\x00\x01"] {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            client.write_all(said).await.unwrap();
+            let (stream, _) = listener.accept().await.unwrap();
+            let begun = tokio::time::Instant::now();
+            let error = tls.accept(stream).await.unwrap_err();
+            assert_eq!((error.kind(), begun.elapsed().as_secs()), (io::ErrorKind::TimedOut, 10));
+        }
+    }
+
     #[test]
     fn nothing_of_a_key_is_shown() {
         let (cert, key) = made();
