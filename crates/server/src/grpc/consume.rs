@@ -6,6 +6,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use hashbrown::HashMap;
 use redrive_broker::{Broker, Caller, LeaseCall};
@@ -19,6 +20,8 @@ use tonic::{Status, Streaming};
 
 use super::{convert, status};
 
+/// How long a client may take to say what it wants.
+const START_TIME_MAX: Duration = Duration::from_mins(1);
 /// Answers that wait for a client that reads slowly; then nothing more is leased for it.
 const ANSWERS_MAX: usize = 16;
 
@@ -62,7 +65,7 @@ pub(crate) async fn start(
     caller: Caller,
     mut requests: Streaming<v1::ConsumeRequest>,
 ) -> Result<mpsc::Receiver<Answer>, Status> {
-    let first = requests.message().await?.and_then(|request| request.request);
+    let first = first(&caller, &mut requests).await?;
     let Some(Request::Start(start)) = first else {
         return Err(Status::invalid_argument("the first message of the stream must be a start"));
     };
@@ -77,10 +80,11 @@ pub(crate) async fn start(
         unsettled: Mutex::default(),
         changed: Notify::new(),
     });
+    let pusher = caller.clone();
     let settler = Settler { caller: caller.clone(), window: Arc::clone(&window), answers: answers.clone() };
     let pushing = tokio::spawn(async move {
         tokio::select! {
-            () = push(&broker, call, &window, &answers) => {}
+            () = push(&pusher, &broker, call, &window, &answers) => {}
             () = answers.closed() => {}
             () = broker.stopped() => {}
         }
@@ -104,8 +108,33 @@ pub(crate) async fn start(
     Ok(receiver)
 }
 
+/// What the client says first. It has no more time for it than it is let in.
+async fn first(
+    caller: &Caller,
+    requests: &mut Streaming<v1::ConsumeRequest>,
+) -> Result<Option<Request>, Status> {
+    let said = tokio::time::timeout(START_TIME_MAX, requests.message());
+    let said = match caller.cut() {
+        None => said.await,
+        Some(cut) => {
+            tokio::select! {
+                said = said => said,
+                ended = cut => return Err(status::error(ended)),
+            }
+        }
+    };
+    let said = said.map_err(|_| Status::deadline_exceeded("the stream was not started in time"))?;
+    Ok(said?.and_then(|request| request.request))
+}
+
 /// Pushes messages as they become ready, as many as there is room for.
-async fn push(broker: &Broker, call: LeaseCall, window: &Window, answers: &mpsc::Sender<Answer>) {
+async fn push(
+    caller: &Caller,
+    broker: &Broker,
+    call: LeaseCall,
+    window: &Window,
+    answers: &mpsc::Sender<Answer>,
+) {
     let wait = broker.config().poll_wait_max;
     loop {
         let changed = window.changed.notified();
@@ -125,6 +154,9 @@ async fn push(broker: &Broker, call: LeaseCall, window: &Window, answers: &mpsc:
         };
         // Nothing is leased for a client that does not read.
         let Ok(room) = answers.reserve().await else { return };
+        if let Err(ended) = caller.is_let_in() {
+            return room.send(Err(status::error(ended)));
+        }
         let deliveries = match broker.lease(LeaseCall { limit, wait, ..call.clone() }).await {
             Ok(deliveries) => deliveries,
             Err(error) => return room.send(Err(status::error(error))),

@@ -5,10 +5,14 @@ mod convert;
 mod status;
 
 use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use axum::Router;
+use axum::body::Body;
+use axum::http;
+use futures::future::{Either, Ready, ready};
 use futures::{Stream, StreamExt, stream};
-use redrive_broker::{Broker, Caller, Gate, NewMessage, Told};
+use redrive_broker::{Broker, Caller, Gate, NewMessage, Told, Unauthenticated};
 use redrive_core::access::{Deed, On, Use};
 use redrive_core::invalid::Invalid;
 use redrive_core::limits::BODY_BYTES_DEFAULT_MAX;
@@ -26,6 +30,9 @@ use crate::convert::trace_parent;
 /// The largest message of a client: a batch, and what is around it.
 const MESSAGE_BYTES_MAX: usize = redrive_core::limits::BATCH_BYTES_MAX + 1024 * 1024;
 
+/// The largest message of whoever needs no key, to health and reflection.
+const STRANGER_BYTES_MAX: usize = 4 * 1024;
+
 /// The service behind a gate.
 #[derive(Debug, Clone)]
 struct Service {
@@ -41,12 +48,12 @@ pub async fn add_to(app: Router, gate: Gate) -> Router {
         ending.stopped().await;
         reporter.set_not_serving::<RedriveServer<Service>>().await;
     });
-    let service = RedriveServer::new(Service { gate })
+    let service = RedriveServer::new(Service { gate: gate.clone() })
         .max_decoding_message_size(MESSAGE_BYTES_MAX)
         .max_encoding_message_size(MESSAGE_BYTES_MAX);
     let app = app
-        .route_service("/redrive.v1.Redrive/{*rpc}", service)
-        .route_service("/grpc.health.v1.Health/{*rpc}", health);
+        .route_service("/redrive.v1.Redrive/{*rpc}", Guarded { gate, service })
+        .route_service("/grpc.health.v1.Health/{*rpc}", health.max_decoding_message_size(STRANGER_BYTES_MAX));
     add_reflection(app).expect("the protos are as they were compiled")
 }
 
@@ -58,8 +65,51 @@ fn add_reflection(app: Router) -> Result<Router, tonic_reflection::server::Error
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
     Ok(app
-        .route_service("/grpc.reflection.v1.ServerReflection/{*rpc}", described().build_v1()?)
-        .route_service("/grpc.reflection.v1alpha.ServerReflection/{*rpc}", described().build_v1alpha()?))
+        .route_service(
+            "/grpc.reflection.v1.ServerReflection/{*rpc}",
+            described().build_v1()?.max_decoding_message_size(STRANGER_BYTES_MAX),
+        )
+        .route_service(
+            "/grpc.reflection.v1alpha.ServerReflection/{*rpc}",
+            described().build_v1alpha()?.max_decoding_message_size(STRANGER_BYTES_MAX),
+        ))
+}
+
+/// A service that is asked by nobody who was not let in. The caller is looked at before the message, which is read into
+/// memory as a whole.
+#[derive(Debug, Clone)]
+struct Guarded<S> {
+    gate: Gate,
+    service: S,
+}
+
+impl<S> tower::Service<http::Request<Body>> for Guarded<S>
+where
+    S: tower::Service<http::Request<Body>, Response = http::Response<tonic::body::Body>>,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = Either<Ready<Result<S::Response, S::Error>>, S::Future>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.service.poll_ready(context)
+    }
+
+    fn call(&mut self, mut request: http::Request<Body>) -> Self::Future {
+        match crate::caller(&self.gate, request.headers(), request.extensions()) {
+            Ok(caller) => {
+                request.extensions_mut().insert(caller);
+                Either::Right(self.service.call(request))
+            }
+            Err(refused) => Either::Left(ready(Ok(status::error(refused).into_http()))),
+        }
+    }
+}
+
+/// Who makes a request, as it was found out before the message was read.
+fn caller<T>(request: &Request<T>) -> Result<Caller, Status> {
+    let known = request.extensions().get::<Caller>().cloned();
+    known.ok_or_else(|| status::error(Unauthenticated::Missing.into()))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the shape that `map_err` wants")]
@@ -84,11 +134,6 @@ fn settled(results: Vec<v1::SettleResult>) -> Response<v1::SettleResponse> {
 impl Service {
     fn queue(&self, queue: &redrive_core::queue::Queue) -> Response<v1::Queue> {
         Response::new(convert::queue(queue, self.gate.now()))
-    }
-
-    /// Who makes a request.
-    fn caller<T>(&self, request: &Request<T>) -> Result<Caller, Status> {
-        crate::caller(&self.gate, request.metadata().as_ref(), request.extensions()).map_err(status::error)
     }
 
     async fn pause(
@@ -141,7 +186,7 @@ impl Redrive for Service {
         &self,
         request: Request<v1::EnqueueRequest>,
     ) -> Result<Response<v1::EnqueueResponse>, Status> {
-        let caller = self.caller(&request)?;
+        let caller = caller(&request)?;
         let trace = trace_parent(request.metadata().as_ref());
         let request = request.into_inner();
         let queue = QueueName::new(request.queue).map_err(wrong)?;
@@ -156,7 +201,7 @@ impl Redrive for Service {
     }
 
     async fn lease(&self, request: Request<v1::LeaseRequest>) -> Result<Response<v1::LeaseResponse>, Status> {
-        let caller = self.caller(&request)?;
+        let caller = caller(&request)?;
         let call = convert::lease(request.get_ref()).map_err(wrong)?;
         let deliveries = caller.lease(call).await.map_err(status::error)?;
         let messages = deliveries.into_iter().map(convert::message).collect();
@@ -164,7 +209,7 @@ impl Redrive for Service {
     }
 
     async fn ack(&self, request: Request<v1::AckRequest>) -> Settled {
-        let caller = self.caller(&request)?;
+        let caller = caller(&request)?;
         let receipts: Vec<String> = request.into_inner().items.into_iter().map(|ack| ack.receipt).collect();
         let broker = may_settle(&caller, receipts.iter().map(String::as_str))?;
         let answers = broker.ack(receipts).await.map_err(status::error)?;
@@ -172,7 +217,7 @@ impl Redrive for Service {
     }
 
     async fn nack(&self, request: Request<v1::NackRequest>) -> Settled {
-        let caller = self.caller(&request)?;
+        let caller = caller(&request)?;
         let request = request.into_inner();
         let broker = may_settle(&caller, request.items.iter().map(|item| &*item.receipt))?;
         let nacks = items(request.items, convert::nack)?;
@@ -181,7 +226,7 @@ impl Redrive for Service {
     }
 
     async fn extend(&self, request: Request<v1::ExtendRequest>) -> Settled {
-        let caller = self.caller(&request)?;
+        let caller = caller(&request)?;
         let request = request.into_inner();
         let broker = may_settle(&caller, request.items.iter().map(|item| &*item.receipt))?;
         let extends = items(request.items, convert::extend)?;
@@ -190,7 +235,7 @@ impl Redrive for Service {
     }
 
     async fn release(&self, request: Request<v1::ReleaseRequest>) -> Settled {
-        let caller = self.caller(&request)?;
+        let caller = caller(&request)?;
         let request = request.into_inner();
         let broker = may_settle(&caller, request.items.iter().map(|item| &*item.receipt))?;
         let releases = items(request.items, convert::release)?;
@@ -199,7 +244,7 @@ impl Redrive for Service {
     }
 
     async fn bury(&self, request: Request<v1::BuryRequest>) -> Settled {
-        let caller = self.caller(&request)?;
+        let caller = caller(&request)?;
         let request = request.into_inner();
         let broker = may_settle(&caller, request.items.iter().map(|item| &*item.receipt))?;
         let buries = request.items.into_iter().map(convert::bury).collect();
@@ -213,7 +258,7 @@ impl Redrive for Service {
         &self,
         request: Request<Streaming<v1::ConsumeRequest>>,
     ) -> Result<Response<Self::ConsumeStream>, Status> {
-        let caller = self.caller(&request)?;
+        let caller = caller(&request)?;
         let answers = consume::start(caller, request.into_inner()).await?;
         Ok(Response::new(ReceiverStream::new(answers)))
     }
@@ -222,7 +267,7 @@ impl Redrive for Service {
         &self,
         request: Request<v1::CreateQueueRequest>,
     ) -> Result<Response<v1::Queue>, Status> {
-        let caller = self.caller(&request)?;
+        let caller = caller(&request)?;
         let request = request.into_inner();
         let name = QueueName::new(request.name).map_err(wrong)?;
         let config = convert::config(request.config).map_err(wrong)?;
@@ -231,7 +276,7 @@ impl Redrive for Service {
     }
 
     async fn get_queue(&self, request: Request<v1::GetQueueRequest>) -> Result<Response<v1::Queue>, Status> {
-        let caller = self.caller(&request)?;
+        let caller = caller(&request)?;
         let name = QueueName::new(request.into_inner().name).map_err(wrong)?;
         let broker = caller.may(Use::Look, &name).map_err(status::error)?;
         let queue = broker.get_queue(&name).await.map_err(status::error)?;
@@ -242,7 +287,7 @@ impl Redrive for Service {
         &self,
         request: Request<v1::ListQueuesRequest>,
     ) -> Result<Response<v1::ListQueuesResponse>, Status> {
-        let caller = self.caller(&request)?;
+        let caller = caller(&request)?;
         let request = request.into_inner();
         let after =
             (!request.after.is_empty()).then(|| QueueName::new(request.after)).transpose().map_err(wrong)?;
@@ -257,7 +302,7 @@ impl Redrive for Service {
         &self,
         request: Request<v1::UpdateQueueRequest>,
     ) -> Result<Response<v1::Queue>, Status> {
-        let caller = self.caller(&request)?;
+        let caller = caller(&request)?;
         let request = request.into_inner();
         let name = QueueName::new(request.name).map_err(wrong)?;
         let config = convert::config(request.config).map_err(wrong)?;
@@ -270,7 +315,7 @@ impl Redrive for Service {
         &self,
         request: Request<v1::DeleteQueueRequest>,
     ) -> Result<Response<v1::DeleteQueueResponse>, Status> {
-        let caller = self.caller(&request)?;
+        let caller = caller(&request)?;
         let request = request.into_inner();
         let name = QueueName::new(request.name).map_err(wrong)?;
         let delete = DeleteQueue { name: name.clone(), force: request.force };
@@ -284,7 +329,7 @@ impl Redrive for Service {
         &self,
         request: Request<v1::PauseQueueRequest>,
     ) -> Result<Response<v1::Queue>, Status> {
-        let caller = self.caller(&request)?;
+        let caller = caller(&request)?;
         let v1::PauseQueueRequest { name, key, until_ms } = request.into_inner();
         let until = until_ms.map(|ms| Pause::Until(Timestamp::from_millis(ms)));
         self.pause(&caller, name, key, Some(until.unwrap_or(Pause::UntilResumed))).await
@@ -294,7 +339,7 @@ impl Redrive for Service {
         &self,
         request: Request<v1::ResumeQueueRequest>,
     ) -> Result<Response<v1::Queue>, Status> {
-        let caller = self.caller(&request)?;
+        let caller = caller(&request)?;
         let v1::ResumeQueueRequest { name, key } = request.into_inner();
         self.pause(&caller, name, key, None).await
     }
@@ -303,7 +348,7 @@ impl Redrive for Service {
         &self,
         request: Request<v1::QueueStatsRequest>,
     ) -> Result<Response<v1::QueueStatsResponse>, Status> {
-        let caller = self.caller(&request)?;
+        let caller = caller(&request)?;
         let name = QueueName::new(request.into_inner().name).map_err(wrong)?;
         let broker = caller.may(Use::Look, &name).map_err(status::error)?;
         let stats = broker.stats(&name).await.map_err(status::error)?;
@@ -326,7 +371,7 @@ impl Redrive for Service {
         &self,
         request: Request<v1::WatchEventsRequest>,
     ) -> Result<Response<Self::WatchEventsStream>, Status> {
-        let caller = self.caller(&request)?;
+        let caller = caller(&request)?;
         let request = request.into_inner();
         let queue =
             (!request.queue.is_empty()).then(|| QueueName::new(request.queue)).transpose().map_err(wrong)?;

@@ -95,9 +95,15 @@ fn check_encoding(headers: &HeaderMap) -> Result<(), Refusal> {
     Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_ENCODING", detail))
 }
 
-/// Whether it is gRPC by its type, and goes where gRPC may be spoken: a type alone is said easily.
-fn is_grpc_call<B>(request: &Request<B>) -> bool {
-    is_grpc(request.headers()) && !request.uri().path().starts_with("/v1/")
+/// Where clients say one thing after another, whenever there is something to say. A type alone is said easily.
+const STREAMS: [&str; 3] = [
+    "/redrive.v1.Redrive/Consume",
+    "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+];
+
+fn is_stream<B>(request: &Request<B>) -> bool {
+    is_grpc(request.headers()) && STREAMS.contains(&request.uri().path())
 }
 
 fn is_grpc(headers: &HeaderMap) -> bool {
@@ -119,7 +125,7 @@ where
             return Answering { route: Route::Refused { refusal: Some(Box::new(refusal)) }, under_way };
         }
         request.extensions_mut().insert(self.peer);
-        let held = !is_grpc_call(&request);
+        let held = !is_stream(&request);
         let route = self.app.clone().call(request.map(|body| Paced::new(body, held)));
         Answering { route: Route::Taken { route }, under_way }
     }
@@ -280,13 +286,14 @@ mod tests {
     }
 
     #[test]
-    fn a_type_alone_does_not_make_grpc() {
+    fn a_type_alone_does_not_make_a_stream() {
         let of = |path: &str, kind: &str| {
-            is_grpc_call(&Request::post(path).header(CONTENT_TYPE, kind).body(()).unwrap())
+            is_stream(&Request::post(path).header(CONTENT_TYPE, kind).body(()).unwrap())
         };
         assert!(of("/redrive.v1.Redrive/Consume", "application/grpc"));
         assert!(of("/redrive.v1.Redrive/Consume", "application/grpc+proto"));
         assert!(!of("/redrive.v1.Redrive/Consume", "application/json"));
+        assert!(!of("/redrive.v1.Redrive/Enqueue", "application/grpc"), "it has one message to send");
         assert!(!of("/v1/queues/orders/messages/import", "application/grpc"));
     }
 }

@@ -27,7 +27,7 @@ const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 const HANDSHAKE: u8 = 0x16;
 /// For whoever speaks HTTP where TLS is spoken. Anything else would look like a broken server.
 const PLAIN_ANSWER: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\nconnection: close\r\n\
-    content-length: 37\r\n\r\nthis port speaks TLS: say https://...\n";
+    content-length: 38\r\n\r\nthis port speaks TLS: say https://...\n";
 
 /// Why there is no certificate to show.
 #[derive(Debug)]
