@@ -39,16 +39,16 @@ impl Broker {
         messages: Vec<NewMessage>,
         all_or_nothing: bool,
     ) -> Result<Vec<Result<EnqueueOutcome, BrokerError>>, BrokerError> {
-        self.enqueue_as(messages, all_or_nothing, true).await
+        Ok(self.enqueue_as(messages, all_or_nothing, true).await?.0)
     }
 
-    /// The same for somebody who may or may not create queues.
+    /// The same for somebody who may or may not create queues; answers also which came into being.
     pub(crate) async fn enqueue_as(
         &self,
         messages: Vec<NewMessage>,
         all_or_nothing: bool,
         create: bool,
-    ) -> Result<Vec<Result<EnqueueOutcome, BrokerError>>, BrokerError> {
+    ) -> Result<(Vec<Result<EnqueueOutcome, BrokerError>>, Vec<QueueName>), BrokerError> {
         let start = self.now();
         let requests = self.requests_to_trace(&messages);
         let items = self.items(messages, start)?;
@@ -57,9 +57,10 @@ impl Broker {
         let mut items: Vec<EnqueueItem> = items.into_iter().map(|(item, _)| item).collect();
         let sends = self.begin_sends(&mut items, &requests);
         let batch = if all_or_nothing { Batch::all_or_nothing(items)? } else { Batch::each(items)? };
-        let outcomes = self.enqueue_batch(batch, create && self.config.auto_create).await?;
+        let (outcomes, created) = self.enqueue_batch(batch, create && self.config.auto_create).await?;
         self.end_sends(&sends, &outcomes, start);
-        Ok(outcomes.into_iter().zip(prints).map(|(outcome, print)| same_message(outcome, print)).collect())
+        let outcomes = outcomes.into_iter().zip(prints).map(|(outcome, print)| same_message(outcome, print));
+        Ok((outcomes.collect(), created))
     }
 
     /// The messages with ids, and whether the id tells what is in the message.
@@ -88,20 +89,21 @@ impl Broker {
         &self,
         batch: Batch<EnqueueItem>,
         create: bool,
-    ) -> Result<Vec<EnqueueOutcome>, BrokerError> {
+    ) -> Result<(Vec<EnqueueOutcome>, Vec<QueueName>), BrokerError> {
         let told: Vec<Told> = batch.items().iter().map(Told::of).collect();
         let known = self.known_queues(&batch, create).await?;
         let unknown = create && known.iter().any(Option::is_none);
         let repeat = unknown.then(|| batch.clone());
         let mut outcomes = self.store.enqueue(self.at(), batch).await?;
+        let mut created = Vec::new();
         if let Some(repeat) = repeat
-            && self.create_missing(&outcomes).await?
+            && self.create_missing(&outcomes, &mut created).await?
         {
             // Where something was enqueued beside it, only what was refused is asked for again.
             outcomes = self.enqueue_rest(repeat, outcomes).await?;
         }
         self.tell_enqueued(&told, &known, &outcomes);
-        Ok(outcomes)
+        Ok((outcomes, created))
     }
 
     /// The queues of a batch that are there, or were a moment ago.
@@ -126,14 +128,19 @@ impl Broker {
     }
 
     /// Creates the queues that were missing; says whether there were any.
-    async fn create_missing(&self, outcomes: &[EnqueueOutcome]) -> Result<bool, BrokerError> {
+    async fn create_missing(
+        &self,
+        outcomes: &[EnqueueOutcome],
+        created: &mut Vec<QueueName>,
+    ) -> Result<bool, BrokerError> {
         let mut any = false;
         for outcome in outcomes {
             let EnqueueOutcome::Refused(EnqueueRefusal::QueueNotFound(missing)) = outcome else { continue };
             any = true;
             let request = CreateQueue { name: missing.0.clone(), config: QueueConfig::default() };
             match self.create_queue(request).await {
-                Ok(_) | Err(BrokerError::Queue(QueueError::AlreadyExists(_))) => {}
+                Ok(queue) => created.push(queue.name),
+                Err(BrokerError::Queue(QueueError::AlreadyExists(_))) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -193,6 +200,10 @@ impl Broker {
             }
         }
         for (queue, (new, duplicates)) in counts {
+            // A queue that is not there gets no label.
+            if new + duplicates == 0 {
+                continue;
+            }
             self.metrics.enqueued(queue, new, duplicates);
             self.events.tell(Happening::Enqueue, queue, new, Trigger::Producer, now);
         }

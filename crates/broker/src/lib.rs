@@ -34,7 +34,7 @@ mod waiters;
 mod why;
 
 pub use access::{
-    Access, Act as AuditAct, ApiKey, AuditEntry, Caller, Consuming, Cut, Gate, NewKey, Quotas, Shown,
+    About, Access, Act as AuditAct, ApiKey, AuditEntry, Caller, Consuming, Cut, Gate, NewKey, Quotas, Shown,
     Unauthenticated, Who, has_keys,
 };
 pub use breaker::BreakerView;

@@ -5,6 +5,7 @@ use redrive_core::queue::{Queue, QueueConfig, QueueName};
 use redrive_core::time::Millis;
 use redrive_store::{CreateQueue, EnqueueOutcome, Limit, UpdateQueue};
 
+use super::audit::About;
 use super::{Caller, Quotas};
 use crate::broker::Broker;
 use crate::enqueue::NewMessage;
@@ -27,7 +28,12 @@ impl Caller {
             broker = self.may(Use::Enqueue, queue)?;
             create &= self.sees(Deed::CreateQueue, queue) && self.quotas().queues.is_none();
         }
-        broker.enqueue_as(messages, all_or_nothing, create).await
+        let (outcomes, created) = broker.enqueue_as(messages, all_or_nothing, create).await?;
+        for queue in created {
+            let about = About::Queue(queue.as_str().to_owned());
+            self.note_done(Deed::CreateQueue, Some(about), &Ok::<_, BrokerError>(())).await;
+        }
+        Ok(outcomes)
     }
 
     /// Leases, and waits for no longer than the caller is let in.
@@ -46,6 +52,10 @@ impl Caller {
         let name = request.name.clone();
         self.act(Deed::CreateQueue, &name, async |broker: Broker| {
             self.may_send_dead(&request.config)?;
+            if self.quotas().queues.is_none() {
+                return broker.create_queue(request).await;
+            }
+            let _counting = self.gate.0.counting.lock().await;
             self.count_queues(&broker).await?;
             broker.create_queue(request).await
         })
@@ -101,8 +111,9 @@ impl Caller {
         let broker = self.may(Use::Look, On::Some)?;
         let mut seen = Vec::new();
         loop {
-            let page = broker.list_queues(after.as_ref(), limit).await?;
-            let last = page.len() < limit.get();
+            // What is left out must not make for many small steps.
+            let page = broker.list_queues(after.as_ref(), Limit::MAX).await?;
+            let last = page.len() < Limit::MAX.get();
             for queue in page {
                 after = Some(queue.name.clone());
                 if self.sees(Use::Look, &queue.name) {
@@ -127,8 +138,8 @@ impl Caller {
         let broker = self.may(Use::Look, On::Some)?;
         let mut seen = Vec::new();
         loop {
-            let page = broker.operations(after, limit).await?;
-            let last = page.len() < limit.get();
+            let page = broker.operations(after, Limit::MAX).await?;
+            let last = page.len() < Limit::MAX.get();
             for operation in page {
                 after = Some(operation.id);
                 if self.sees(Use::Look, &operation.queue) {
@@ -147,8 +158,12 @@ impl Caller {
     /// An operation on a queue that the caller may see.
     pub async fn operation(&self, id: OperationId) -> Result<Operation, BrokerError> {
         let operation = self.may(Use::Look, On::Some)?.operation(id).await?;
-        self.may(Use::Look, &operation.queue)?;
-        Ok(operation)
+        // Who may not see it need not know that it is there, nor where.
+        if self.sees(Use::Look, &operation.queue) {
+            Ok(operation)
+        } else {
+            Err(BrokerError::OperationNotFound(id))
+        }
     }
 
     /// Does something to an operation.

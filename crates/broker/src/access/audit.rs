@@ -8,7 +8,6 @@ use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 
 use redrive_core::access::KeyId;
-use redrive_core::queue::QueueName;
 use redrive_core::time::{Millis, Timestamp};
 use redrive_store::{Append, Limit, LogName, LogRecord, Now, Store, StoreError};
 use serde::{Deserialize, Serialize};
@@ -27,6 +26,25 @@ pub struct Who {
     pub name: Option<String>,
 }
 
+/// What something was done to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum About {
+    /// A queue; `*` is all of them.
+    Queue(String),
+    /// An API key, by its id.
+    Key(String),
+}
+
+impl About {
+    /// The name or the id.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Queue(name) | Self::Key(name) => name,
+        }
+    }
+}
+
 /// Something that was done, or refused.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Act {
@@ -38,7 +56,7 @@ pub struct Act {
     /// What.
     pub what: String,
     /// To which queue, or to which key.
-    pub on: Option<String>,
+    pub on: Option<About>,
     /// `ok`, or the code of the error.
     pub result: String,
 }
@@ -67,11 +85,6 @@ impl AuditEntry {
     fn read(record: &LogRecord) -> Option<Self> {
         let written: Written = serde_json::from_slice(&record.value).ok()?;
         Some(Self { sequence: record.sequence, at: record.at, act: written.act, count: written.count })
-    }
-
-    /// The queue it is about, if it is about one.
-    pub(crate) fn queue(&self) -> Option<QueueName> {
-        self.act.on.as_ref().and_then(|on| QueueName::new(on).ok())
     }
 }
 
@@ -114,14 +127,23 @@ impl Audit {
             tracing::warn!(
                 key = act.who.key,
                 what = act.what,
-                on = act.on,
+                on = act.on.as_ref().map(About::name),
                 from,
                 result = act.result,
                 count,
                 "refused"
             );
         }
-        self.append(store, now, refused.into_iter().collect()).await
+        let written =
+            self.append(store, now, refused.iter().map(|(act, count)| (act.clone(), *count)).collect()).await;
+        if written.is_err() {
+            // For the next time, together with what is refused until then.
+            let mut waiting = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+            for (act, count) in refused {
+                *waiting.entry(act).or_default() += count;
+            }
+        }
+        written
     }
 
     async fn append(&self, store: &dyn Store, now: Now, acts: Vec<(Act, u64)>) -> Result<(), StoreError> {

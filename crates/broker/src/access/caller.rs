@@ -7,7 +7,7 @@ use redrive_core::access::{Deed, On, Right, Use};
 use redrive_core::queue::QueueName;
 use redrive_core::receipt::Claim;
 
-use super::audit::{Act, who};
+use super::audit::{About, Act, who};
 use super::keys::{Consuming, Session};
 use super::{ApiKey, Gate, Unauthenticated};
 use crate::broker::Broker;
@@ -37,6 +37,8 @@ impl Caller {
 
     /// The one function that authorises: hands out the broker to who may do that, and notes who may not.
     pub fn may<'a>(&self, right: impl Right, on: impl Into<On<'a>>) -> Result<&Broker, BrokerError> {
+        // A body may take its time, and the key may end meanwhile.
+        self.is_let_in()?;
         let on = on.into();
         if self.sees(right, on) {
             return Ok(&self.gate.0.broker);
@@ -69,8 +71,12 @@ impl Caller {
             On::Every => Some("*"),
             On::Some => None,
         };
+        let about = about.map(|name| About::Queue(name.to_owned()));
+        // Whoever goes away before the end may have been served all the same.
+        let mut left = Left { caller: self, deed, about: about.clone(), over: false };
         let done = work(broker).await;
         self.note_done(deed, about, &done).await;
+        left.over = true;
         done
     }
 
@@ -173,26 +179,45 @@ impl Caller {
 
     pub(super) fn note_refused(&self, right: impl Right, queue: Option<&QueueName>, error: &BrokerError) {
         let key = self.session.as_ref();
-        self.gate.note_refused(key, self.from, right.name(), queue.map(QueueName::as_str), error.code());
+        let on = queue.map(|queue| About::Queue(queue.as_str().to_owned()));
+        self.gate.note_refused(key, self.from, right.name(), on, error.code());
     }
 
     /// Writes down what was done. What cannot be written down is told loudly, and stays done: an operator must be able to
     /// empty a queue on a full disk.
-    pub(super) async fn note_done<T>(&self, deed: Deed, on: Option<&str>, done: &Result<T, BrokerError>) {
+    pub(super) async fn note_done<T>(&self, deed: Deed, on: Option<About>, done: &Result<T, BrokerError>) {
         let result = done.as_ref().err().map_or("ok", BrokerError::code);
         let act = act_of(self.session.as_ref(), self.from, deed.name(), on, result);
-        let from = self.from.map(tracing::field::display);
+        let (from, on) = (self.from.map(tracing::field::display), act.on.as_ref().map(About::name));
         tracing::info!(key = act.who.key, what = act.what, on, from, result, "an operator's act");
         let broker = &self.gate.0.broker;
         if let Err(error) = self.gate.0.audit.done(&*broker.store, broker.at(), act).await {
-            tracing::error!(%error, what = deed.name(), on, "an act could not be written down");
+            tracing::error!(%error, what = deed.name(), "an act could not be written down");
         }
     }
 }
 
-fn act_of(key: Option<&Session>, from: Option<IpAddr>, what: &str, on: Option<&str>, result: &str) -> Act {
+fn act_of(key: Option<&Session>, from: Option<IpAddr>, what: &str, on: Option<About>, result: &str) -> Act {
     let key = key.map(|session| (session.live.id, session.key.name.as_str()));
-    Act { who: who(key), from, what: what.to_owned(), on: on.map(str::to_owned), result: result.to_owned() }
+    Act { who: who(key), from, what: what.to_owned(), on, result: result.to_owned() }
+}
+
+/// A deed whose caller may go away before it is written down.
+struct Left<'a> {
+    caller: &'a Caller,
+    deed: Deed,
+    about: Option<About>,
+    over: bool,
+}
+
+impl Drop for Left<'_> {
+    fn drop(&mut self) {
+        if !self.over {
+            let Caller { gate, session, from } = self.caller;
+            let act = act_of(session.as_ref(), *from, self.deed.name(), self.about.take(), "INTERRUPTED");
+            gate.0.audit.refused(act);
+        }
+    }
 }
 
 impl Gate {
@@ -201,7 +226,7 @@ impl Gate {
         key: Option<&Session>,
         from: Option<IpAddr>,
         what: &str,
-        on: Option<&str>,
+        on: Option<About>,
         code: &'static str,
     ) {
         self.0.broker.metrics.refused(code);

@@ -11,6 +11,9 @@ use tokio::sync::watch;
 use super::Unauthenticated;
 use super::record::ApiKey;
 
+/// The version under which the key from the environment is known: nothing that a store keeps is newer.
+pub(crate) const KEPT_NOWHERE: u64 = u64::MAX;
+
 /// A key while the server runs.
 #[derive(Debug)]
 pub(crate) struct LiveKey {
@@ -33,8 +36,14 @@ impl LiveKey {
         Arc::clone(&self.current.borrow().0)
     }
 
-    pub(crate) fn version(&self) -> u64 {
-        self.current.borrow().1
+    /// What it is now and the version of that, at one moment.
+    pub(crate) fn current_version(&self) -> (Arc<ApiKey>, u64) {
+        self.current.borrow().clone()
+    }
+
+    /// Whether it stands in the environment, and is kept nowhere.
+    pub(crate) fn is_of_environment(&self) -> bool {
+        self.current.borrow().1 == KEPT_NOWHERE
     }
 
     pub(crate) fn watch(&self) -> watch::Receiver<(Arc<ApiKey>, u64)> {
@@ -107,10 +116,17 @@ impl Keys {
         }
     }
 
-    /// Forgets keys that have ended and that the store keeps no more.
-    pub(crate) fn forget_ended(&self, kept: &HashSet<KeyId>, now: Timestamp) {
+    /// Ends what the store keeps no more: its end was heard of by others, who made room. What was made since somebody
+    /// looked into the store was not seen there.
+    pub(crate) fn forget_others(&self, kept: &HashSet<KeyId>, looked: Timestamp) {
         let mut keys = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        keys.retain(|id, live| kept.contains(id) || live.current().is_alive(now));
+        keys.retain(|id, live| {
+            let known = kept.contains(id) || live.is_of_environment() || live.current().created_at >= looked;
+            if !known {
+                live.current.send_modify(|(key, _)| Arc::make_mut(key).revoked_at = Some(looked));
+            }
+            known
+        });
     }
 
     /// The key that ended first, to make room for another.

@@ -1,12 +1,15 @@
 //! Keys: made, rotated, revoked, looked at; and the trail of what was done.
 
+use std::sync::Arc;
+
 use redrive_core::access::{Deed, Grants, KeyId, KeyName, On, Secret, Token, Use};
 use redrive_core::invalid::Invalid;
 use redrive_core::limits::{API_KEYS_MAX, KEY_OVERLAP_MAX};
+use redrive_core::queue::QueueName;
 use redrive_core::time::{Millis, Timestamp};
 use redrive_store::{EntryKey, EntryKind, EntryName, Expect, Limit, Write, WriteOutcome, Writes};
 
-use super::audit::AuditEntry;
+use super::audit::{About, AuditEntry};
 use super::caller::Caller;
 use super::keys::{Keys, LiveKey, Session};
 use super::record::{ApiKey, Kept, Quotas};
@@ -26,9 +29,6 @@ pub struct NewKey {
     pub expires_at: Option<Timestamp>,
 }
 
-/// The version under which the key from the environment is known: nothing that a store keeps is newer.
-const KEPT_NOWHERE: u64 = u64::MAX;
-
 impl Caller {
     fn keys(&self) -> Result<(&Keys, &Session), BrokerError> {
         match (&self.gate.0.keys, &self.session) {
@@ -45,16 +45,25 @@ impl Caller {
         work: impl Future<Output = Result<T, BrokerError>>,
     ) -> Result<T, BrokerError> {
         self.may(deed, On::Some)?;
+        // A secret that was replaced has an end, and must not give what has none.
+        if let Ok((_, session)) = self.keys()
+            && session.live.current().is_replaced(&session.secret)
+        {
+            return Err(BrokerError::NotHeld { what: "a secret that was replaced" });
+        }
         let done = work.await;
-        self.note_done(deed, Some(&id.to_string()), &done).await;
+        self.note_done(deed, Some(About::Key(id.to_string())), &done).await;
         done
     }
 
     /// Makes a key. Nobody gives more than they hold, to more queues, or for longer.
     pub async fn create_key(&self, new: NewKey) -> Result<(ApiKey, Token), BrokerError> {
-        let token = random_token()?;
-        let key = self.act_on_key(Deed::CreateKey, token.id, self.make_key(new, &token)).await?;
-        Ok((key, token))
+        let (caller, token) = (self.clone(), random_token()?);
+        to_the_end(async move {
+            let key = caller.act_on_key(Deed::CreateKey, token.id, caller.make_key(new, &token)).await?;
+            Ok((key, token))
+        })
+        .await
     }
 
     async fn make_key(&self, new: NewKey, token: &Token) -> Result<ApiKey, BrokerError> {
@@ -72,6 +81,7 @@ impl Caller {
         if expires_at.is_some_and(|end| end <= now) {
             return Err(Invalid::unusable("expires_at", "must lie ahead").into());
         }
+        let _counting = self.gate.0.counting.lock().await;
         check_count(keys, session, now)?;
         self.make_room(keys, now).await?;
         let key = ApiKey {
@@ -80,7 +90,7 @@ impl Caller {
             grants: new.grants,
             quotas: new.quotas.within(giver.quotas),
             created_at: now,
-            created_by: (session.live.version() != KEPT_NOWHERE).then_some(session.live.id),
+            created_by: (!session.live.is_of_environment()).then_some(session.live.id),
             expires_at,
             revoked_at: None,
             secrets: vec![Kept { hash: token.secret.hash(), until: None }],
@@ -113,8 +123,7 @@ impl Caller {
     ) -> Result<(Vec<ApiKey>, Option<KeyId>), BrokerError> {
         self.may(Use::ListKeys, On::Some)?;
         let (keys, session) = self.keys()?;
-        let kept =
-            |live: &LiveKey| live.version() != KEPT_NOWHERE && after.is_none_or(|after| live.id > after);
+        let kept = |live: &LiveKey| !live.is_of_environment() && after.is_none_or(|after| live.id > after);
         let all = keys.all().into_iter().filter(|live| kept(live)).map(|live| live.current());
         let mut seen = all.filter(|key| session.key.grants.rule(&key.grants));
         let page: Vec<ApiKey> = seen.by_ref().take(limit.get()).map(|key| (*key).clone()).collect();
@@ -130,16 +139,28 @@ impl Caller {
 
     /// Gives a key another secret. The one before works for `overlap` more, so that those who use it can change over.
     pub async fn rotate_key(&self, id: KeyId, overlap: Millis) -> Result<(ApiKey, Token), BrokerError> {
-        let secret = random_token()?.secret;
-        let key = self.act_on_key(Deed::RotateKey, id, self.renew_key(id, overlap, &secret)).await?;
-        Ok((key, Token { id, secret }))
+        let (caller, secret) = (self.clone(), random_token()?.secret);
+        to_the_end(async move {
+            let renewed = caller.renew_key(id, overlap, &secret);
+            let key = caller.act_on_key(Deed::RotateKey, id, renewed).await?;
+            Ok((key, Token { id, secret }))
+        })
+        .await
     }
 
     async fn renew_key(&self, id: KeyId, overlap: Millis, secret: &Secret) -> Result<ApiKey, BrokerError> {
         let overlap = overlap.within("overlap_ms", Millis::ZERO, KEY_OVERLAP_MAX)?;
+        let giver = Arc::clone(&self.keys()?.1.key);
         self.change_key(id, |key, now| {
             if !key.is_alive(now) {
                 return Err(BrokerError::KeyEnded(id));
+            }
+            // Whoever gets the secret gets the key.
+            if !key.ends_within(giver.expires_at) {
+                return Err(BrokerError::NotHeld { what: "expires_at" });
+            }
+            if key.quotas.within(giver.quotas) != key.quotas {
+                return Err(BrokerError::NotHeld { what: "quotas" });
             }
             // One before the newest, however often it is rotated within the overlap.
             key.secrets.truncate(1);
@@ -154,7 +175,8 @@ impl Caller {
 
     /// Ends a key, at once. It stays in the list, so that the trail can be read.
     pub async fn revoke_key(&self, id: KeyId) -> Result<ApiKey, BrokerError> {
-        self.act_on_key(Deed::RevokeKey, id, self.end_key(id)).await
+        let caller = self.clone();
+        to_the_end(async move { caller.act_on_key(Deed::RevokeKey, id, caller.end_key(id)).await }).await
     }
 
     async fn end_key(&self, id: KeyId) -> Result<ApiKey, BrokerError> {
@@ -166,14 +188,15 @@ impl Caller {
     }
 
     /// A key that the caller may end: all that it was given is within what the caller administrates.
-    fn ruled(&self, id: KeyId) -> Result<std::sync::Arc<LiveKey>, BrokerError> {
+    fn ruled(&self, id: KeyId) -> Result<Arc<LiveKey>, BrokerError> {
         let (keys, session) = self.keys()?;
         let live = keys.get(id).ok_or(BrokerError::KeyNotFound(id))?;
-        if !session.key.grants.rule(&live.current().grants) {
+        // A key may always be renewed or ended by itself.
+        if id != session.live.id && !session.key.grants.rule(&live.current().grants) {
             // Who may not see it need not know that it is there.
             return Err(BrokerError::KeyNotFound(id));
         }
-        if live.version() == KEPT_NOWHERE {
+        if live.is_of_environment() {
             return Err(BrokerError::KeyOfEnvironment);
         }
         Ok(live)
@@ -186,7 +209,8 @@ impl Caller {
     ) -> Result<ApiKey, BrokerError> {
         loop {
             let live = self.ruled(id)?;
-            let (mut key, version) = ((*live.current()).clone(), live.version());
+            let (current, version) = live.current_version();
+            let mut key = (*current).clone();
             let broker = &self.gate.0.broker;
             change(&mut key, broker.now())?;
             if self.keep_key(broker, &key, Expect::Version(version)).await? {
@@ -214,6 +238,17 @@ impl Caller {
         }
     }
 
+    /// Whether an entry is about something that the caller administrates.
+    fn may_read(&self, entry: &AuditEntry) -> bool {
+        match &entry.act.on {
+            Some(About::Queue(name)) => {
+                QueueName::new(name).is_ok_and(|queue| self.sees(Use::ReadAudit, &queue))
+            }
+            Some(About::Key(id)) => id.parse().is_ok_and(|id| self.ruled(id).is_ok()),
+            None => false,
+        }
+    }
+
     /// Entries of the trail that the caller may see: all of them for who administrates every queue, else those about
     /// queues that it administrates.
     pub async fn audit(
@@ -225,8 +260,7 @@ impl Caller {
         let broker = self.may(Use::ReadAudit, On::Some)?;
         self.gate.flush_audit().await?;
         let all = self.sees(Use::ReadAudit, On::Every);
-        let may_read =
-            |entry: &AuditEntry| all || entry.queue().is_some_and(|queue| self.sees(Use::ReadAudit, &queue));
+        let may_read = |entry: &AuditEntry| all || self.may_read(entry);
         let mut seen = Vec::new();
         loop {
             let page = self.gate.0.audit.read(&*broker.store, after, Limit::MAX).await?;
@@ -243,17 +277,43 @@ impl Caller {
     }
 }
 
-/// Whether there may be one more key among those that the caller made.
+/// Does something though the caller may go away: what the store has done must be known here, and written down.
+async fn to_the_end<T: Send + 'static>(
+    work: impl Future<Output = Result<T, BrokerError>> + Send + 'static,
+) -> Result<T, BrokerError> {
+    tokio::spawn(work).await.unwrap_or(Err(BrokerError::Stopping))
+}
+
+/// Whether there may be one more key among those that the caller made, those that these made, and so on; and so for whoever
+/// made the caller.
 fn check_count(keys: &Keys, session: &Session, now: Timestamp) -> Result<(), BrokerError> {
-    let Some(max) = session.key.quotas.keys else { return Ok(()) };
-    let own = |live: &LiveKey| {
-        let key = live.current();
-        key.created_by == Some(session.live.id) && key.is_alive(now)
-    };
-    if keys.all().iter().filter(|live| own(live)).count() >= max as usize {
-        return Err(BrokerError::QuotaReached { what: "keys", max });
+    let mut giver = Some(Arc::clone(&session.key));
+    while let Some(key) = giver {
+        if let Some(max) = key.quotas.keys {
+            let made = keys.all().into_iter().map(|live| live.current());
+            let count = made.filter(|made| made.is_alive(now) && descends(keys, made, key.id)).count();
+            if count >= max as usize {
+                return Err(BrokerError::QuotaReached { what: "keys", max });
+            }
+        }
+        giver = parent(keys, &key);
     }
     Ok(())
+}
+
+fn parent(keys: &Keys, key: &ApiKey) -> Option<Arc<ApiKey>> {
+    Some(keys.get(key.created_by?)?.current())
+}
+
+fn descends(keys: &Keys, key: &ApiKey, from: KeyId) -> bool {
+    let mut above = key.created_by;
+    while let Some(id) = above {
+        if id == from {
+            return true;
+        }
+        above = keys.get(id).and_then(|live| live.current().created_by);
+    }
+    false
 }
 
 /// A token that nobody can guess.

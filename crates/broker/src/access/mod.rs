@@ -11,7 +11,7 @@ mod keys;
 mod manage;
 mod record;
 
-pub use audit::{Act, AuditEntry, Who};
+pub use audit::{About, Act, AuditEntry, Who};
 pub use caller::{Caller, Cut};
 pub use keys::Consuming;
 pub use manage::NewKey;
@@ -32,7 +32,7 @@ use crate::clock::pause;
 use crate::config::BrokerConfig;
 use crate::error::BrokerError;
 use audit::Audit;
-use keys::Keys;
+use keys::{KEPT_NOWHERE, Keys};
 use record::Kept;
 
 /// After how many rounds what other instances did to keys is looked for: 15 s. A stream under a key that was revoked
@@ -87,6 +87,8 @@ struct Shared {
     /// `None` where anyone is let in.
     keys: Option<Keys>,
     audit: Audit,
+    /// Held by who counts something and adds to it, where there is a quota.
+    counting: tokio::sync::Mutex<()>,
 }
 
 /// Where every API asks.
@@ -112,12 +114,17 @@ impl Gate {
             Access::Keys { bootstrap } => {
                 let keys = Keys::default();
                 if let Some(token) = bootstrap {
-                    keys.note(bootstrap_key(&token), u64::MAX);
+                    keys.note(bootstrap_key(&token), KEPT_NOWHERE);
                 }
                 Some(keys)
             }
         };
-        let gate = Self(Arc::new(Shared { broker, keys, audit: Audit::default() }));
+        let gate = Self(Arc::new(Shared {
+            broker,
+            keys,
+            audit: Audit::default(),
+            counting: tokio::sync::Mutex::default(),
+        }));
         gate.refresh().await?;
         tokio::spawn(gate.clone().keep_up());
         Ok(gate)
@@ -136,7 +143,7 @@ impl Gate {
                 // Whose key has ended is known by its secret; anything else is only said.
                 let known = matches!(refused, Unauthenticated::Expired | Unauthenticated::Revoked);
                 let id = shown.ok().filter(|_| known).map(|token| token.id.to_string());
-                self.note_refused(None, from, "authenticate", id.as_deref(), refused.code());
+                self.note_refused(None, from, "authenticate", id.map(About::Key), refused.code());
                 Err(refused.into())
             }
         }
@@ -185,7 +192,7 @@ impl Gate {
     /// Takes over what the store keeps, in case that another instance changed it.
     async fn refresh(&self) -> Result<(), BrokerError> {
         let Some(keys) = &self.0.keys else { return Ok(()) };
-        let (mut after, mut kept) = (None, HashSet::new());
+        let (looked, mut after, mut kept) = (self.now(), None, HashSet::new());
         loop {
             let store = &self.0.broker.store;
             let entries = store.registry_list(EntryKind::ApiKey, after.as_ref(), Limit::MAX).await?;
@@ -200,7 +207,7 @@ impl Gate {
             }
             after = entries.into_iter().next_back().map(|entry| entry.key.name);
             if after.is_none() {
-                keys.forget_ended(&kept, self.now());
+                keys.forget_others(&kept, looked);
                 return Ok(());
             }
         }

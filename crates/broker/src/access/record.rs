@@ -75,6 +75,17 @@ impl ApiKey {
         self.secrets.iter().filter_map(|kept| kept.until).max()
     }
 
+    /// Whether it ends no later than that.
+    pub(crate) fn ends_within(&self, last: Option<Timestamp>) -> bool {
+        last.is_none_or(|last| self.expires_at.is_some_and(|end| end <= last))
+    }
+
+    /// Whether another secret has taken the place of that one.
+    pub(crate) fn is_replaced(&self, secret: &SecretHash) -> bool {
+        let kept = self.secrets.iter().find(|kept| kept.hash.as_bytes() == secret.as_bytes());
+        kept.is_none_or(|kept| kept.until.is_some())
+    }
+
     /// Which of its secrets that is. All are compared, whichever it is.
     pub(crate) fn secret_of(&self, shown: &Secret) -> Option<SecretHash> {
         let right: Vec<&Kept> = self.secrets.iter().filter(|kept| kept.hash.is_of(shown)).collect();

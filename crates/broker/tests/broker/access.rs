@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redrive_broker::{Access, Broker, BrokerConfig, Caller, Gate, NewKey, Quotas, Shown};
-use redrive_core::access::{Grant, Grants, KeyName, On, QueuePattern, Scope, Token, Use};
+use redrive_core::access::{Deed, Grant, Grants, KeyName, On, QueuePattern, Scope, Token, Use};
 use redrive_core::limits::API_KEYS_MAX;
 use redrive_core::queue::QueueConfig;
 use redrive_core::time::Millis;
-use redrive_store::Store;
+use redrive_store::{Limit, Store};
 
 use crate::world::World;
 
@@ -94,6 +94,7 @@ async fn where_there_are_as_many_keys_as_may_be_one_that_ended_makes_room() {
     }
     assert_eq!(admin.create_key(reader()).await.unwrap_err().code(), "TOO_MANY_KEYS");
     let (first, token) = &made[7];
+    world.clock.advance(Millis::new(1));
     admin.revoke_key(first.id).await.unwrap();
     let (_, new) = admin.create_key(reader()).await.unwrap();
     assert!(call(&gate, &new.expose()).is_ok());
@@ -103,4 +104,33 @@ async fn where_there_are_as_many_keys_as_may_be_one_that_ended_makes_room() {
             .filter(|(key, _)| key.id != first.id)
             .all(|(_, token)| call(&gate, &token.expose()).is_ok())
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_is_rotated_while_it_is_revoked_stays_revoked() {
+    let world = World::with(QueueConfig::default()).await;
+    let (gate, _background) = gate(&world).await;
+    let admin = call(&gate, BOOTSTRAP).unwrap();
+    for _ in 0..200 {
+        let (key, _) = admin.create_key(reader()).await.unwrap();
+        let rotator = admin.clone();
+        let rotating =
+            tokio::spawn(async move { while rotator.rotate_key(key.id, Millis::ZERO).await.is_ok() {} });
+        admin.revoke_key(key.id).await.unwrap();
+        rotating.await.unwrap();
+        assert!(admin.get_key(key.id).unwrap().revoked_at.is_some());
+    }
+}
+
+#[tokio::test]
+async fn a_deed_whose_caller_goes_away_is_written_down_as_unsure() {
+    let world = World::with(QueueConfig::default()).await;
+    let (gate, _background) = gate(&world).await;
+    let admin = call(&gate, BOOTSTRAP).unwrap();
+    let queue = redrive_core::queue::QueueName::new("jobs").unwrap();
+    let never = admin.act(Deed::PurgeQueue, &queue, async |_| std::future::pending::<Result<(), _>>().await);
+    assert!(futures::FutureExt::now_or_never(never).is_none());
+    let (entries, _) = admin.audit(0, Limit::MAX, |entry| entry.act.what == "purge_queue").await.unwrap();
+    assert_eq!(entries.len(), 1);
+    assert_eq!((entries[0].act.result.as_str(), entries[0].count), ("INTERRUPTED", 1));
 }

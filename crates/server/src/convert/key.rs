@@ -60,7 +60,7 @@ pub(crate) fn entry(entry: AuditEntry) -> wire::AuditView {
         name: act.who.name,
         from: act.from.map(|from| from.to_string()),
         what: act.what,
-        on: act.on,
+        on: act.on.map(|on| on.name().to_owned()),
         result: act.result,
         count: entry.count,
     }

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use redrive_broker::ApiKey;
+use redrive_broker::{About, ApiKey};
 use redrive_core::access::Token;
 use redrive_core::time::Millis;
 use redrive_wire as wire;
@@ -139,7 +139,7 @@ pub(crate) async fn audit(
         .audit(after, page_limit(query.limit)?, |entry| {
             is(&query.key, entry.act.who.key.as_deref())
                 && is(&query.what, Some(&entry.act.what))
-                && is(&query.on, entry.act.on.as_deref())
+                && is(&query.on, entry.act.on.as_ref().map(About::name))
                 && is(&query.result, Some(&entry.act.result))
         })
         .await?;
