@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::object;
 use crate::schema;
 use crate::time::Time;
 
@@ -26,6 +27,7 @@ pub struct CreateKeyRequest {
     #[schema(value_type = schema::KeyName)]
     pub name: String,
     /// What it may do: no more than the key that makes it.
+    #[serde(deserialize_with = "object::list")]
     #[schema(min_items = 1, max_items = 64)]
     pub grants: Vec<Grant>,
     /// When it ends; where nothing is said, with the key that makes it.

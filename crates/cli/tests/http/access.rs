@@ -129,6 +129,29 @@ async fn a_key_gives_what_it_holds_and_no_more() {
     give(json!([]), json!({})).await.refused(400, "INVALID_ARGUMENT");
     give(grant("root", "a.1"), json!({})).await.refused(400, "INVALID_ARGUMENT");
     give(grant("read", "a.(1|2)"), json!({})).await.refused(400, "INVALID_ARGUMENT");
+    // Nor does it get at the secret of a key that holds more than itself.
+    let (endless, _) = server.key(&[("admin", "a.*")], json!({"queues_max": 5, "consumers_max": 2})).await;
+    let rotate = format!("/v1/keys/{endless}/rotate");
+    ask(&server, &admin, Method::POST, &rotate, json!({})).await.refused(403, "NOT_HELD");
+    let (free, _) = server.key(&[("admin", "a.*")], json!({"expires_at": at(90_000)})).await;
+    let rotate = format!("/v1/keys/{free}/rotate");
+    ask(&server, &admin, Method::POST, &rotate, json!({})).await.refused(403, "NOT_HELD");
+    for id in [endless, free] {
+        assert_eq!(
+            ask(&server, &admin, Method::POST, &format!("/v1/keys/{id}/revoke"), json!({})).await.status,
+            200
+        );
+    }
+    // A secret that was replaced gives nothing that would outlive it.
+    let renewed =
+        ask(&server, &admin, Method::POST, &format!("/v1/keys/{id}/rotate"), json!({"overlap_ms": 60_000}))
+            .await;
+    let renewed = renewed.body["token"].as_str().unwrap().to_owned();
+    ask(&server, &admin, Method::POST, &format!("/v1/keys/{id}/rotate"), json!({}))
+        .await
+        .refused(403, "NOT_HELD");
+    give(grant("read", "a.1"), json!({})).await.refused(403, "NOT_HELD");
+    let admin = renewed;
     // It rules what lies within what it administrates, and does not see the rest.
     let (outside, _) = server.key(&[("read", "a.1"), ("read", "c")], json!({})).await;
     for verb in ["rotate", "revoke"] {
@@ -136,7 +159,9 @@ async fn a_key_gives_what_it_holds_and_no_more() {
         ask(&server, &admin, Method::POST, &path, json!({})).await.refused(404, "KEY_NOT_FOUND");
     }
     let seen = ask(&server, &admin, Method::GET, "/v1/keys", json!({})).await.body;
-    assert_eq!(seen["keys"].as_array().unwrap().len(), 1, "what was given over b is not its to rule: {seen}");
+    let seen_keys = seen["keys"].as_array().unwrap();
+    let alive = seen_keys.iter().filter(|key| key["state"] == "active" && key["id"] != json!(id)).count();
+    assert_eq!(alive, 1, "what was given over b is not its to rule: {seen}");
     // The one from the environment is changed where it stands.
     let own = server.get("/v1/whoami").await.body["key"]["id"].as_str().unwrap().to_owned();
     server.post(&format!("/v1/keys/{own}/revoke"), json!({})).await.refused(409, "KEY_OF_ENVIRONMENT");
@@ -172,6 +197,14 @@ async fn quotas_hold() {
         201,
         "one that ended does not count"
     );
+    // Nor do those that it makes make more for it.
+    let heir = json!({"name": "heir", "grants": [{"scope": "admin", "queues": "a.*"}], "keys_max": 9});
+    let (_, giver) = server.key(&[("admin", "a.*")], json!({"keys_max": 2})).await;
+    let heir = ask(&server, &giver, Method::POST, "/v1/keys", heir).await;
+    let heir = heir.body["token"].as_str().unwrap();
+    let more = json!({"name": "more", "grants": [{"scope": "read", "queues": "a.1"}]});
+    assert_eq!(ask(&server, heir, Method::POST, "/v1/keys", more.clone()).await.status, 201);
+    ask(&server, heir, Method::POST, "/v1/keys", more).await.refused(429, "QUOTA_REACHED");
     let poll = json!({"wait_ms": 50_000});
     let waits = tokio::spawn(
         server.request_as(Some(&token), Method::POST, "/v1/queues/a.1/lease").json(&poll).send(),
@@ -279,6 +312,45 @@ async fn whoever_waits_is_cut_when_the_key_ends() {
 }
 
 #[tokio::test]
+async fn a_key_that_ends_while_a_request_is_sent_opens_nothing() {
+    let server = Server::keyed(&[]);
+    server.create("jobs", json!({})).await;
+    let (id, token) = server.key(&[("admin", "*")], json!({})).await;
+    let (more, rest) = tokio::sync::mpsc::channel::<Result<&'static str, std::io::Error>>(4);
+    more.send(Ok("{\"name\": \"late\", ")).await.unwrap();
+    let body = reqwest::Body::wrap_stream(tokio_stream::wrappers::ReceiverStream::new(rest));
+    let request = server.request_as(Some(&token), Method::POST, "/v1/keys").body(body);
+    let request = tokio::spawn(request.header("content-type", "application/json").send());
+    // The stream has been opened, and says nothing yet.
+    let mut client = grpc(&server).await;
+    let (say, said) = tokio::sync::mpsc::channel(1);
+    let stream = shows(&token, tokio_stream::wrappers::ReceiverStream::new(said));
+    let stream = tokio::spawn(async move { client.consume(stream).await.map(drop) });
+    server.post(&format!("/v1/keys/{id}/revoke"), json!({})).await;
+    more.send(Ok("\"grants\": [{\"scope\": \"admin\", \"queues\": \"*\"}]}")).await.unwrap();
+    drop(more);
+    Answer::of(request.await.unwrap().unwrap()).await.refused(401, "KEY_REVOKED");
+    assert_eq!(stream.await.unwrap().unwrap_err().code(), Code::Unauthenticated);
+    drop::<tokio::sync::mpsc::Sender<v1::ConsumeRequest>>(say);
+}
+
+#[tokio::test]
+async fn nobody_reads_a_message_for_a_stranger() {
+    let server = Server::keyed(&[]);
+    let client = reqwest::Client::builder().http2_prior_knowledge().build().unwrap();
+    // The start of a message of 16 MiB, and then nothing more.
+    let endless = futures::StreamExt::chain(
+        futures::stream::once(async { Ok::<_, std::io::Error>(vec![0, 1, 0, 0, 0]) }),
+        futures::stream::pending(),
+    );
+    let call =
+        client.post(server.url("/redrive.v1.Redrive/Enqueue")).header("content-type", "application/grpc");
+    let answer = call.body(reqwest::Body::wrap_stream(endless)).send();
+    let answer = tokio::time::timeout(Duration::from_mins(1), answer).await.expect("at once").unwrap();
+    assert_eq!(answer.headers()["grpc-status"], "16");
+}
+
+#[tokio::test]
 async fn a_receipt_opens_nothing_for_who_may_not_consume_its_queue() {
     let server = Server::keyed(&[]);
     for name in ["a.jobs", "b.jobs"] {
@@ -342,6 +414,12 @@ async fn lists_and_events_leave_out_what_a_key_may_not_see() {
     let operations = get("/v1/operations").await;
     assert_eq!(operations["operations"].as_array().unwrap().len(), 1);
     assert_eq!(operations["operations"][0]["queue"], "b.1");
+    let all = server.get("/v1/operations").await.body;
+    let other = all["operations"].as_array().unwrap().iter().find(|one| one["queue"] == "a.1").unwrap();
+    let path = format!("/v1/operations/{}", other["id"].as_str().unwrap());
+    let hidden = ask(&server, &token, Method::GET, &path, json!({})).await;
+    hidden.refused(404, "OPERATION_NOT_FOUND");
+    assert!(!hidden.text.contains("a.1"), "{hidden:?}");
     let mut events = server.request_as(Some(&token), Method::GET, "/v1/events").send().await.unwrap();
     server.enqueue("a.1", json!({"body": "x"})).await;
     server.enqueue("b.1", json!({"body": "x"})).await;

@@ -106,17 +106,42 @@ async fn what_was_refused_is_written_down_and_outlives_the_server() {
     assert!(!metrics.contains("FORBIDDEN"), "metrics begin anew");
 }
 
+const SCOPES_OVER_HEX: [&str; 16] =
+    ["0*", "1*", "2*", "3*", "4*", "5*", "6*", "7*", "8*", "9*", "aa*", "b*", "c*", "d*", "e*", "f*"];
+
+#[tokio::test]
+async fn a_queue_that_comes_into_being_by_a_message_is_written_down() {
+    let server = Server::keyed(&["--auto-create", "true"]);
+    server.enqueue("new", json!({"body": "x"})).await;
+    server.enqueue("new", json!({"body": "x"})).await;
+    let all = entries(&server, "").await;
+    assert_eq!(all.len(), 1, "{all:?}");
+    assert_eq!(
+        (&all[0]["what"], &all[0]["on"], &all[0]["result"]),
+        (&json!("create_queue"), &json!("new"), &json!("ok"))
+    );
+}
+
 #[tokio::test]
 async fn who_administrates_some_queues_reads_about_those() {
     let server = Server::keyed(&[]);
     server.create("a.jobs", json!({})).await;
     server.create("b.jobs", json!({})).await;
-    let (_, token) = server.key(&[("admin", "a.*")], json!({})).await;
-    let seen = server.request_as(Some(&token), Method::GET, "/v1/audit").send().await.unwrap();
-    let seen: Value = seen.json().await.unwrap();
-    let seen = seen["entries"].as_array().unwrap();
-    assert_eq!(seen.len(), 1, "{seen:?}");
-    assert_eq!((&seen[0]["what"], &seen[0]["on"]), (&json!("create_queue"), &json!("a.jobs")));
+    // Ids of keys are no names of queues, though they look like some.
+    let letters = SCOPES_OVER_HEX.map(|pattern| ("admin", pattern));
+    let (_, hex) = server.key(&letters, json!({})).await;
+    let (id, token) = server.key(&[("admin", "a.*")], json!({})).await;
+    let (own, _) = server.key(&[("read", "a.jobs")], json!({})).await;
+    let read = async |token: &str| {
+        let seen = server.request_as(Some(token), Method::GET, "/v1/audit").send().await.unwrap();
+        let seen: Value = seen.json().await.unwrap();
+        let entry = |entry: &Value| (entry["what"].as_str().unwrap().to_owned(), entry["on"].clone());
+        seen["entries"].as_array().unwrap().iter().map(entry).collect::<Vec<_>>()
+    };
+    let create = |what: &str, on: &str| (what.to_owned(), json!(on));
+    let wanted = [create("create_queue", "a.jobs"), create("create_key", &id), create("create_key", &own)];
+    assert_eq!(read(&token).await, wanted);
+    assert_eq!(read(&hex).await.iter().filter(|(what, _)| what == "create_key").count(), 1, "its own");
 }
 
 #[tokio::test]

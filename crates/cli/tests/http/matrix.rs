@@ -308,8 +308,9 @@ impl World {
                 let body: Value =
                     if streams { Value::Null } else { response.json().await.unwrap_or_default() };
                 let code = body["code"].as_str().unwrap_or_default().to_owned();
-                // A key that one may not see is not there.
-                let denied = matches!(status, 401 | 403) || code == "KEY_NOT_FOUND";
+                // A key or an operation that one may not see is not there.
+                let hidden = matches!(&*code, "KEY_NOT_FOUND" | "OPERATION_NOT_FOUND");
+                let denied = matches!(status, 401 | 403) || hidden;
                 assert!(status < 500, "{call:?}: {status} {body}");
                 Outcome { denied, code }
             }

@@ -67,11 +67,6 @@ impl Server {
         (text(&answer.body["key"]["id"]), text(&answer.body["token"]))
     }
 
-    /// What the server has logged so far.
-    pub(crate) fn log(&self) -> String {
-        std::fs::read_to_string(self.dir.path().join("log")).unwrap()
-    }
-
     /// Kills the process as the machine would, and starts another on what it left.
     pub(crate) fn kill_and_restart(&mut self, flags: &[&str]) {
         self.child.kill().unwrap();
@@ -90,6 +85,7 @@ impl Server {
         self.child.id()
     }
 
+    /// What the server has logged so far.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.dir.path().join("log")).unwrap()
     }

@@ -12,7 +12,7 @@ use redrive_store::{EnqueueOutcome, Limit, ListRequest};
 use redrive_wire as wire;
 
 use super::Api;
-use super::extract::{Caller, InQueue, Query, Traced, parse};
+use super::extract::{Caller, InQueue, Query, Traced, broken, parse};
 use super::messages::ListQuery;
 use super::problem::{Refusal, Refusals};
 use crate::convert;
@@ -167,11 +167,9 @@ pub(crate) async fn import(
     let mut left = Vec::new();
     let mut pieces = body.into_data_stream();
     while let Some(piece) = pieces.next().await {
-        let broken =
-            |_| Refusal::new(StatusCode::BAD_REQUEST, "INVALID_ARGUMENT", "the body ended too early");
         // What was looked at is not looked at again, however small the pieces are.
         let (mut start, mut unseen) = (0, left.len());
-        left.extend_from_slice(&piece.map_err(broken)?);
+        left.extend_from_slice(&piece.map_err(|error| broken(&error))?);
         while let Some(at) = left[unseen..].iter().position(|byte| *byte == b'\n') {
             let end = unseen + at + 1;
             importer.take(&left[start..end]).await?;
