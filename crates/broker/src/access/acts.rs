@@ -1,5 +1,6 @@
 //! Acts that are about more than one thing, or about something that must be looked up: each of them is asked for.
 
+use futures::future::{Either, ready};
 use redrive_core::access::{Deed, On, Use};
 use redrive_core::queue::{Queue, QueueConfig, QueueName};
 use redrive_core::time::Millis;
@@ -36,15 +37,23 @@ impl Caller {
         Ok(outcomes)
     }
 
-    /// Leases, and waits for no longer than the caller is let in.
-    pub async fn lease(&self, call: LeaseCall) -> Result<Vec<Delivery>, BrokerError> {
-        let broker = self.may(Use::Lease, &call.queue)?;
+    /// Leases, and waits for no longer than the caller is let in. The future of a poll without a key is the broker's own:
+    /// thousands of them wait, and each has room for nothing else.
+    pub fn lease(
+        &self,
+        call: LeaseCall,
+    ) -> impl Future<Output = Result<Vec<Delivery>, BrokerError>> + Send + '_ {
+        let broker = match self.may(Use::Lease, &call.queue) {
+            Ok(broker) => broker,
+            Err(refused) => return Either::Left(ready(Err(refused))),
+        };
         if self.session.is_none() || call.wait == Millis::ZERO {
-            return broker.lease(call).await;
+            return Either::Right(Either::Left(broker.lease(call)));
         }
-        let _consuming = self.consume()?;
-        // Apart, so that a poll without a key is no larger for it.
-        Box::pin(self.while_let_in(broker.lease(call))).await
+        Either::Right(Either::Right(Box::pin(async move {
+            let _consuming = self.consume()?;
+            self.while_let_in(broker.lease(call)).await
+        })))
     }
 
     /// Creates a queue.

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use redrive_core::access::{Deed, On, Right, Use};
 use redrive_core::queue::QueueName;
@@ -18,7 +19,7 @@ use crate::error::BrokerError;
 pub struct Caller {
     pub(super) gate: Gate,
     /// `None` where anyone is let in.
-    pub(super) session: Option<Session>,
+    pub(super) session: Option<Arc<Session>>,
     from: Option<IpAddr>,
 }
 
@@ -27,7 +28,7 @@ pub type Cut = Pin<Box<dyn Future<Output = BrokerError> + Send>>;
 
 impl Caller {
     pub(super) fn new(gate: Gate, session: Option<Session>, from: Option<IpAddr>) -> Self {
-        Self { gate, session, from }
+        Self { gate, session: session.map(Arc::new), from }
     }
 
     /// The key that the caller showed.
@@ -178,7 +179,7 @@ impl Caller {
     }
 
     pub(super) fn note_refused(&self, right: impl Right, queue: Option<&QueueName>, error: &BrokerError) {
-        let key = self.session.as_ref();
+        let key = self.session.as_deref();
         let on = queue.map(|queue| About::Queue(queue.as_str().to_owned()));
         self.gate.note_refused(key, self.from, right.name(), on, error.code());
     }
@@ -187,7 +188,7 @@ impl Caller {
     /// empty a queue on a full disk.
     pub(super) async fn note_done<T>(&self, deed: Deed, on: Option<About>, done: &Result<T, BrokerError>) {
         let result = done.as_ref().err().map_or("ok", BrokerError::code);
-        let act = act_of(self.session.as_ref(), self.from, deed.name(), on, result);
+        let act = act_of(self.session.as_deref(), self.from, deed.name(), on, result);
         let (from, on) = (self.from.map(tracing::field::display), act.on.as_ref().map(About::name));
         tracing::info!(key = act.who.key, what = act.what, on, from, result, "an operator's act");
         let broker = &self.gate.0.broker;
@@ -214,7 +215,7 @@ impl Drop for Left<'_> {
     fn drop(&mut self) {
         if !self.over {
             let Caller { gate, session, from } = self.caller;
-            let act = act_of(session.as_ref(), *from, self.deed.name(), self.about.take(), "INTERRUPTED");
+            let act = act_of(session.as_deref(), *from, self.deed.name(), self.about.take(), "INTERRUPTED");
             gate.0.audit.refused(act);
         }
     }
