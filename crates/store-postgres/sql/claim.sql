@@ -1,0 +1,196 @@
+-- lease: ready → leased, for as many messages as are asked for.
+--
+-- Fairness costs with the messages that are claimed, not with the keys there are: each lane's keys are walked in a circle
+-- from where the last claim of this instance ended, and each gives a turn of as many messages as its weight. A key whose
+-- messages all came after the circle began waits for the next one: ever new keys would starve those behind them.
+--
+--  $1 queue            $2 now, null for the clock  $3 no earlier than  $4 stamp of the queue that the caller knows
+--  $5 whether what is overdue, too old or due must be dealt with first
+--  $6 how many         $7 how many retries among them where both lanes have work
+--  $8 serve fresh      $9 serve retries
+--  $10 fresh: from this key on    $11 itself included    $12 what is left of its turn, 0 for all of it    $13 circle
+--  $14 retry: from this key on    $15 itself included    $16 what is left of its turn, 0 for all of it    $17 circle
+--  $18 consumer        $19 lease time, null for message and queue   $20 the queue's   $21 its longest
+--  $22 its cap on attempts, null for none   $23 its cap on deliveries   $24 its cap on retries in flight
+--  $25 epoch of lease ids, shifted   $26 most bytes   $27 types and sources, null for all
+WITH RECURSIVE
+clock AS MATERIALIZED (
+    SELECT greatest($3::bigint, coalesce($2::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)) AS now
+),
+guard AS MATERIALIZED (
+    SELECT now, q.stamp,
+        $5::boolean AND (
+            EXISTS (SELECT FROM redrive.message m WHERE m.queue_id = $1 AND m.state = 2 AND m.deadline <= now)
+            OR EXISTS (SELECT FROM redrive.message m
+                WHERE m.queue_id = $1 AND m.state < 2 AND m.expires_at IS NOT NULL AND m.expires_at <= now)
+            OR EXISTS (SELECT FROM redrive.message m
+                WHERE m.queue_id = $1 AND m.state = 0 AND m.visible_at <= now)
+        ) AS sweep
+    FROM clock LEFT JOIN redrive.queue q ON q.id = $1
+),
+has AS MATERIALIZED (
+    SELECT now,
+        $8::boolean AND EXISTS (SELECT FROM redrive.message m
+            WHERE m.queue_id = $1 AND m.state = 1 AND NOT m.retry) AS fresh,
+        $9::boolean AND EXISTS (SELECT FROM redrive.message m
+            WHERE m.queue_id = $1 AND m.state = 1 AND m.retry) AS retry,
+        $6::integer - CASE WHEN $24::integer IS NULL THEN 0 ELSE greatest(0, $6::integer - $24::integer
+            + (SELECT count(*) FROM redrive.message m WHERE m.queue_id = $1 AND m.state = 2 AND m.retry)::integer)
+        END AS retries_left
+    FROM guard WHERE stamp = $4 AND NOT sweep
+),
+lane AS MATERIALIZED (
+    SELECT false AS retry, $10::text COLLATE "C" AS pos, $11::boolean AS inclusive, $12::integer AS left_of_turn,
+        $13::bigint AS circle, now,
+        CASE WHEN retry AND retries_left > 0 THEN $6 - least($7::integer, retries_left) ELSE $6 END AS n
+    FROM has WHERE fresh
+    UNION ALL
+    SELECT true, $14::text COLLATE "C", $15::boolean, $16::integer, $17::bigint, now,
+        least(retries_left, CASE WHEN fresh THEN $7 ELSE $6 END)
+    FROM has WHERE retry
+),
+walk AS (
+    SELECT l.retry, l.n, l.pos, l.inclusive, l.circle, l.now, 0 AS step, 0 AS acc, 0 AS turn, 1 AS weight,
+        NULL::text COLLATE "C" AS key, false AS wrapped, l.left_of_turn
+    FROM lane l WHERE l.n > 0
+    UNION ALL
+    SELECT w.retry, w.n, w.pos, w.inclusive, w.circle, w.now, w.step + 1,
+        w.acc + least(w.n, t.turn), t.turn, t.weight, k.key, k.wrapped, w.left_of_turn
+    FROM walk w
+    CROSS JOIN LATERAL (
+        -- The first message of the next key.
+        (SELECT m.fairness_key AS key, m.rank, m.place, w.wrapped FROM redrive.message m
+            WHERE w.step > 0 AND m.queue_id = $1 AND m.state = 1 AND m.retry = w.retry AND m.fairness_key > w.key
+            ORDER BY m.fairness_key, m.rank, m.visible_at, m.place LIMIT 1)
+        UNION ALL
+        (SELECT m.fairness_key, m.rank, m.place, false FROM redrive.message m
+            WHERE w.step = 0 AND NOT w.inclusive
+                AND m.queue_id = $1 AND m.state = 1 AND m.retry = w.retry AND m.fairness_key > w.pos
+            ORDER BY m.fairness_key, m.rank, m.visible_at, m.place LIMIT 1)
+        UNION ALL
+        (SELECT m.fairness_key, m.rank, m.place, false FROM redrive.message m
+            WHERE w.step = 0 AND w.inclusive
+                AND m.queue_id = $1 AND m.state = 1 AND m.retry = w.retry AND m.fairness_key >= w.pos
+            ORDER BY m.fairness_key, m.rank, m.visible_at, m.place LIMIT 1)
+        UNION ALL
+        -- Round the corner, where there is nothing further on.
+        (SELECT m.fairness_key, m.rank, m.place, true FROM redrive.message m
+            WHERE NOT w.wrapped AND m.queue_id = $1 AND m.state = 1 AND m.retry = w.retry
+            ORDER BY m.fairness_key, m.rank, m.visible_at, m.place LIMIT 1)
+        LIMIT 1
+    ) k
+    LEFT JOIN redrive.key_setting s ON s.queue_id = $1 AND s.key = k.key
+    CROSS JOIN LATERAL (
+        SELECT coalesce(s.weight, 1) AS weight, CASE
+            WHEN s.paused_until > w.now THEN 0
+            WHEN NOT k.wrapped AND k.place > w.circle AND NOT EXISTS (
+                SELECT FROM generate_series(k.rank + 1, 9) AS below (rank) CROSS JOIN LATERAL (
+                    SELECT m.place FROM redrive.message m
+                    WHERE m.queue_id = $1 AND m.state = 1 AND m.retry = w.retry AND m.fairness_key = k.key
+                        AND m.rank = below.rank
+                    ORDER BY m.visible_at, m.place LIMIT 1
+                ) first WHERE first.place <= w.circle) THEN 0
+            WHEN w.step = 0 AND w.inclusive AND w.left_of_turn > 0 AND k.key = w.pos
+                THEN least(w.left_of_turn, coalesce(s.weight, 1))
+            ELSE coalesce(s.weight, 1)
+        END AS turn
+    ) t
+    WHERE w.acc < w.n AND w.step < w.n + 64
+        AND (NOT k.wrapped OR k.key < w.pos OR (k.key = w.pos AND NOT w.inclusive))
+),
+-- How far each lane's walk came, and whether that was all the way round: then what is still wanted is shared out over
+-- further rounds.
+came AS MATERIALIZED (
+    SELECT w.retry, max(w.step) AS steps, bool_or(w.acc >= w.n) AS enough,
+        (array_agg(w.key ORDER BY w.step DESC))[1] AS last_key,
+        CASE WHEN bool_or(w.acc >= w.n) OR max(w.step) >= max(w.n) + 64 THEN 0
+            ELSE ceil((max(w.n) - max(w.acc))::numeric
+                / greatest(1, sum(w.weight) FILTER (WHERE w.step > 0)))::integer
+        END AS rounds
+    FROM walk w GROUP BY w.retry
+),
+pick AS MATERIALIZED (
+    SELECT w.retry, w.n, w.step, w.turn, w.weight, w.wrapped, m.id, m.size,
+        row_number() OVER (PARTITION BY w.retry, w.step ORDER BY m.rank, m.visible_at, m.place)::integer - 1 AS i
+    FROM walk w
+    JOIN came c ON c.retry = w.retry
+    LEFT JOIN redrive.key_setting s ON s.queue_id = $1 AND s.key = w.key
+    CROSS JOIN LATERAL (
+        SELECT m.id, m.size, m.rank, m.visible_at, m.place FROM redrive.message m
+        WHERE m.queue_id = $1 AND m.state = 1 AND m.retry = w.retry AND m.fairness_key = w.key
+            AND (m.expires_at IS NULL OR m.expires_at > w.now)
+            AND m.attempts < coalesce(m.max_attempts, $22::integer, 2147483647)
+            AND ($23::integer IS NULL OR m.deliveries - m.deliveries_before < $23)
+            AND ($27::int[] IS NULL OR m.class_id = ANY ($27))
+        ORDER BY m.fairness_key, m.rank, m.visible_at, m.place
+        LIMIT least(w.n, w.turn + c.rounds * w.weight)
+        FOR UPDATE SKIP LOCKED
+    ) m
+    WHERE w.step > 0 AND coalesce(s.paused_until, 0) <= w.now
+),
+ranked AS MATERIALIZED (
+    SELECT p.*, CASE WHEN p.i < p.turn THEN 0 ELSE 1 + (p.i - p.turn) / p.weight END AS round,
+        row_number() OVER (PARTITION BY p.retry
+            ORDER BY CASE WHEN p.i < p.turn THEN 0 ELSE 1 + (p.i - p.turn) / p.weight END, p.step, p.i) AS nth
+    FROM pick p
+),
+ordered AS MATERIALIZED (
+    SELECT r.*, sum(r.size::bigint) OVER (ORDER BY (r.nth - 0.5) / r.n, r.retry ROWS UNBOUNDED PRECEDING) AS bytes,
+        row_number() OVER (ORDER BY (r.nth - 0.5) / r.n, r.retry) AS ord
+    FROM ranked r WHERE r.nth <= r.n
+),
+chosen AS MATERIALIZED (
+    SELECT o.*, $25::bigint + nextval('redrive.token') AS lease_id
+    FROM (SELECT * FROM ordered WHERE bytes <= $26::bigint OR ord = 1 ORDER BY ord) o
+),
+claimed AS (
+    UPDATE redrive.message m
+    SET state = 2, attempts = m.attempts + 1, deliveries = m.deliveries + 1,
+        lease_id = c.lease_id, consumer = $18::text, leased_at = guard.now,
+        deadline = least(253402300799999,
+            guard.now + least(coalesce($19::bigint, m.lease_timeout, $20::bigint), $21::bigint))
+    FROM chosen c, guard
+    WHERE m.queue_id = $1 AND m.id = c.id
+    RETURNING m.*, c.ord, c.wrapped OR c.round > 0 AS new_circle, c.weight
+),
+counted AS (
+    INSERT INTO redrive.tally (queue_id, waiting, leased, lease)
+    SELECT $1, -count(*), count(*), count(*) FROM claimed HAVING count(*) > 0
+),
+-- Whether something is left that this call could have had: what others hold at this moment, or what weighs too much.
+missed AS MATERIALIZED (
+    SELECT EXISTS (
+        SELECT FROM walk w
+        JOIN came c ON c.retry = w.retry
+        LEFT JOIN redrive.key_setting s ON s.queue_id = $1 AND s.key = w.key
+        CROSS JOIN LATERAL (
+            SELECT m.id FROM redrive.message m
+            WHERE m.queue_id = $1 AND m.state = 1 AND m.retry = w.retry AND m.fairness_key = w.key
+                AND (m.expires_at IS NULL OR m.expires_at > w.now)
+                AND m.attempts < coalesce(m.max_attempts, $22, 2147483647)
+                AND ($23 IS NULL OR m.deliveries - m.deliveries_before < $23)
+                AND ($27 IS NULL OR m.class_id = ANY ($27))
+            ORDER BY m.fairness_key, m.rank, m.visible_at, m.place
+            LIMIT least(w.n, w.turn + c.rounds * w.weight)
+        ) m
+        WHERE (SELECT count(*) FROM chosen) < $6 AND w.step > 0 AND coalesce(s.paused_until, 0) <= w.now
+            AND NOT EXISTS (SELECT FROM chosen WHERE chosen.id = m.id)
+    ) AS missed
+)
+SELECT g.now, g.stamp, g.sweep, h.fresh AND h.retry AS contested, missed.missed,
+    (SELECT last_value FROM redrive.place) AS circle,
+    fresh.n AS fresh_n, fresh_came.last_key AS fresh_end, fresh_came.steps >= fresh.n + 64 AS fresh_cut,
+    retry.n AS retry_n, retry_came.last_key AS retry_end, retry_came.steps >= retry.n + 64 AS retry_cut,
+    c.new_circle, c.weight, c.retry,
+    {message c}, {story}, {content}
+FROM guard g
+CROSS JOIN missed
+LEFT JOIN has h ON true
+LEFT JOIN lane fresh ON NOT fresh.retry
+LEFT JOIN lane retry ON retry.retry
+LEFT JOIN came fresh_came ON NOT fresh_came.retry
+LEFT JOIN came retry_came ON retry_came.retry
+LEFT JOIN claimed c ON true
+LEFT JOIN redrive.content ON content.no = c.no
+{join story c}
+ORDER BY c.ord

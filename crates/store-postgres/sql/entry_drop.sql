@@ -1,0 +1,1 @@
+DELETE FROM redrive.entry WHERE kind = $1 AND name = $2

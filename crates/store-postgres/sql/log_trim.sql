@@ -1,0 +1,1 @@
+DELETE FROM redrive.record WHERE log = $1 AND at < $2 RETURNING sequence

@@ -1,0 +1,1 @@
+DELETE FROM redrive.key_setting WHERE queue_id = $1

@@ -1,0 +1,381 @@
+//! lease: ready → leased. Who is served next, in the order of the design: lane, fairness, priority, order.
+//!
+//! The claim is one statement. Whose turn it is, is what an instance keeps for itself: where its walk over the keys of a
+//! lane has come, and how much the retry lane is owed.
+
+use std::sync::Arc;
+
+use redrive_core::lease::LeaseId;
+use redrive_core::lifecycle::{self, Verb};
+use redrive_core::limits::BATCH_BYTES_MAX;
+use redrive_core::message::Lane;
+use redrive_core::policy::{LaneCredit, RetryLane};
+use redrive_core::time::Timestamp;
+use redrive_store::{LaneChoice, LeaseRequest, Leased, Limit, Now, Pick, QueueNotFound, StoreError, Swept};
+use tokio_postgres::Row;
+
+use crate::error::Fault;
+use crate::queue::Known;
+use crate::row::{self, Columns, Kept, MESSAGE_COLUMNS, STORY_COLUMNS, count, millis, signed, span, time, uuid};
+use crate::session::{Session, one};
+use crate::store::{Shared, items};
+use crate::work::{Lock, Work};
+
+/// Delayed messages whose time has come that one call makes ready.
+const PROMOTED_MAX: i64 = 1_000;
+/// The columns of a claim before those of the message.
+const STATUS_COLUMNS: usize = 15;
+/// Statements that one call claims with at most; then it says that there is more.
+const CLAIMS_MAX: usize = 8;
+
+/// Where the walk over the keys of a lane has come.
+#[derive(Debug, Clone, Default)]
+struct Walk {
+    /// The key that was served last, or walked to.
+    key: Option<String>,
+    /// What is left of its turn; 0 where it is over.
+    left: i32,
+    /// The last place that was given out when the circle began.
+    circle: i64,
+}
+
+/// Whose turn it is in a queue.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Turns {
+    credit: LaneCredit,
+    fresh: Walk,
+    retry: Walk,
+}
+
+impl Walk {
+    /// From where the next walk goes, and whether that key is still to be served.
+    fn start(&self) -> (&str, bool, i32) {
+        match &self.key {
+            None => ("", true, 0),
+            Some(key) => (key, self.left > 0, self.left),
+        }
+    }
+
+    /// A message of that key was handed out.
+    fn served(&mut self, key: &str, weight: i32) {
+        let left = if self.key.as_deref() == Some(key) && self.left > 0 { self.left.min(weight) } else { weight };
+        self.key = Some(key.to_owned());
+        self.left = left - 1;
+    }
+}
+
+/// What a claim answers besides messages.
+struct Status {
+    now: Timestamp,
+    stamp: Option<i64>,
+    sweep: bool,
+    contested: bool,
+    missed: bool,
+    circle: i64,
+    fresh: LaneStatus,
+    retry: LaneStatus,
+}
+
+struct LaneStatus {
+    /// How many it was asked for.
+    asked: Option<i32>,
+    /// The key that the walk ended with.
+    end: Option<String>,
+    /// Whether the walk was cut off.
+    cut: bool,
+}
+
+impl Status {
+    fn read(row: &Row) -> Result<Self, StoreError> {
+        let mut from = Columns::from(row, 0);
+        let now = time(from.take()?);
+        let stamp = from.take()?;
+        let sweep = from.take::<Option<bool>>()?.unwrap_or_default();
+        let contested = from.take::<Option<bool>>()?.unwrap_or_default();
+        let missed = from.take()?;
+        let circle = from.take()?;
+        let mut lane = || -> Result<LaneStatus, StoreError> {
+            let (asked, end) = (from.take()?, from.take()?);
+            Ok(LaneStatus { asked, end, cut: from.take::<Option<bool>>()?.unwrap_or_default() })
+        };
+        Ok(Self { now, stamp, sweep, contested, missed, circle, fresh: lane()?, retry: lane()? })
+    }
+}
+
+/// What one statement handed out.
+struct Claimed {
+    status: Status,
+    /// The messages with the weight of their key, and whether they belong to a new circle, in the order of the picks.
+    messages: Vec<(Kept, Lane, i32, bool)>,
+}
+
+/// What a statement is asked for.
+struct Ask {
+    limit: usize,
+    fresh: bool,
+    retry: bool,
+    sweep_first: bool,
+}
+
+impl Shared {
+    pub(crate) async fn lease(&self, now: Now, request: &LeaseRequest) -> Result<Leased, Fault> {
+        request.check()?;
+        if let Pick::Probe { .. } = request.pick {
+            return self.lease_probe(now, request).await;
+        }
+        let mut session = self.link.session().await?;
+        let mut known = self.known(&session, &request.queue).await?;
+        let mut leased = Leased::default();
+        let mut sweep_first = true;
+        let (mut fresh, mut retry) = (true, true);
+        for _ in 0..CLAIMS_MAX {
+            let settings = &known.settings;
+            let (lane_fresh, lane_retry) = match request.lane {
+                LaneChoice::Only(lane) => (lane == Lane::Fresh, lane == Lane::Retry),
+                LaneChoice::Queue => (true, settings.retry_lane == RetryLane::Shared),
+            };
+            let limit = request.limit.get() - leased.messages.len();
+            let ask = Ask { limit, fresh: fresh && lane_fresh, retry: retry && lane_retry, sweep_first };
+            let claimed = self.claim(&mut session, &known, now, request, &ask).await?;
+            self.link.saw(claimed.status.now);
+            leased.at = claimed.status.now;
+            match claimed.status.stamp {
+                Some(stamp) if stamp == known.stamp => {}
+                // It was changed, or made anew, since we looked.
+                _ => {
+                    let now_known = self.look(&session, &request.queue).await?;
+                    known = now_known.ok_or_else(|| QueueNotFound(request.queue.clone()))?;
+                    continue;
+                }
+            }
+            if claimed.status.sweep {
+                drop(session);
+                let (swept, more) = self.sweep_before_lease(now, request).await?;
+                leased.swept = swept;
+                leased.more |= more;
+                session = self.link.session().await?;
+                sweep_first = false;
+                continue;
+            }
+            sweep_first = false;
+            let taken = self.served(&known, &ask, &claimed);
+            let Claimed { status, messages } = claimed;
+            leased.messages.extend(messages.into_iter().map(|(kept, ..)| kept.message));
+            let full = leased.messages.len() >= request.limit.get();
+            leased.more |= full || status.missed;
+            let reached = |lane: &LaneStatus, taken: usize| lane.asked.is_some_and(|asked| asked > 0 && items(taken) >= i64::from(asked));
+            let cut = status.fresh.cut || status.retry.cut;
+            if full || (status.missed && taken.fresh + taken.retry == 0) {
+                return Ok(leased);
+            }
+            if status.contested {
+                // One lane ran dry: the other one serves the rest.
+                let dry_fresh = !reached(&status.fresh, taken.fresh) && !status.fresh.cut;
+                let dry_retry = !reached(&status.retry, taken.retry) && !status.retry.cut;
+                if dry_fresh && dry_retry {
+                    leased.more |= cut;
+                    // Where a lane was asked for nothing, nobody has looked into it.
+                    if status.fresh.asked == Some(0) {
+                        retry = false;
+                    } else if status.retry.asked == Some(0) {
+                        fresh = false;
+                    } else {
+                        return Ok(leased);
+                    }
+                    continue;
+                }
+                fresh &= !dry_fresh;
+                retry &= !dry_retry;
+                continue;
+            }
+            let more = cut || reached(&status.fresh, taken.fresh) || reached(&status.retry, taken.retry);
+            if !more {
+                return Ok(leased);
+            }
+        }
+        leased.more = true;
+        Ok(leased)
+    }
+
+    /// One statement.
+    async fn claim(
+        &self,
+        session: &mut Session,
+        known: &Arc<Known>,
+        now: Now,
+        request: &LeaseRequest,
+        ask: &Ask,
+    ) -> Result<Claimed, Fault> {
+        let turns = self.turns().entry(known.id).or_default().clone();
+        let settings = &known.settings;
+        let (at, floor) = self.link.time(now);
+        let limit = i32::try_from(ask.limit).unwrap_or(i32::MAX);
+        let mut credit = turns.credit;
+        let both = (0..ask.limit).filter(|_| credit.pick(settings.retry_share, true, true) == Some(Lane::Retry));
+        let retries = i32::try_from(both.count()).unwrap_or(i32::MAX);
+        let ((fresh_key, fresh_itself, fresh_left), (retry_key, retry_itself, retry_left)) =
+            (turns.fresh.start(), turns.retry.start());
+        let consumer = request.consumer.as_str();
+        let lease_time = request.time.map(span);
+        let (timeout, longest) = (span(settings.lease_timeout), span(settings.max_lease));
+        let attempts = settings.retry.max_attempts.map(|max| count(max.get()));
+        let deliveries = settings.max_deliveries.map(|max| count(max.get()));
+        let in_flight = settings.max_retries_in_flight.map(|max| count(max.get()));
+        let epoch = signed(u64::from(self.epoch()) << 48);
+        let bytes = items(BATCH_BYTES_MAX);
+        let filtered = !request.filter.kinds.is_empty() || !request.filter.sources.is_empty();
+        let classes = filtered.then(|| known.classes().those(|kind, source| request.filter.takes(kind, source)));
+        // A paused queue hands nothing out, and still ends what is overdue.
+        let paused = known.queue.pauses.holds_queue(self.link.now_at_least(now));
+        let (serve_fresh, serve_retry) = (ask.fresh && !paused, ask.retry && !paused);
+        let params: [crate::session::Param<'_>; 27] = [
+            &known.id, &at, &floor, &known.stamp, &ask.sweep_first, &limit, &retries, &serve_fresh, &serve_retry,
+            &fresh_key, &fresh_itself, &fresh_left, &turns.fresh.circle,
+            &retry_key, &retry_itself, &retry_left, &turns.retry.circle,
+            &consumer, &lease_time, &timeout, &longest, &attempts, &deliveries, &in_flight, &epoch, &bytes, &classes,
+        ];
+        let rows = if settings.max_retries_in_flight.is_some() {
+            // Counted and handed out by one at a time, or two would both see room for the last one.
+            let (held, _) = self.link.begin(now).await?;
+            self.lock(&held, Lock::Retries, known.id).await?;
+            let rows = held.rows(&self.link.sql.claim, &params).await?;
+            held.commit().await?;
+            rows
+        } else {
+            session.commit_rows(&self.link.sql.claim, &params).await?
+        };
+        let first = rows.first().ok_or_else(|| crate::error::damaged("a claim", "there is no answer"))?;
+        let status = Status::read(first)?;
+        let mut messages = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let mut from = Columns::from(row, STATUS_COLUMNS - 3);
+            let (Some(new_circle), Some(weight), Some(retry)) =
+                (from.take::<Option<bool>>()?, from.take::<Option<i32>>()?, from.take::<Option<bool>>()?)
+            else {
+                continue;
+            };
+            let class: i32 = Columns::from(row, STATUS_COLUMNS + 1).take()?;
+            if known.classes().pair(class).is_none() {
+                known.read_classes(session).await?;
+            }
+            let mut kept = row::read(row, STATUS_COLUMNS, &request.queue, |id| known.class(id))?;
+            row::read_content(row, STATUS_COLUMNS + MESSAGE_COLUMNS + STORY_COLUMNS, &mut kept)?;
+            messages.push((kept, if retry { Lane::Retry } else { Lane::Fresh }, weight, new_circle));
+        }
+        Ok(Claimed { status, messages })
+    }
+
+    /// Remembers whose turn it was.
+    fn served(&self, known: &Known, ask: &Ask, claimed: &Claimed) -> Taken {
+        let mut taken = Taken { fresh: 0, retry: 0 };
+        let mut all = self.turns();
+        let turns = all.entry(known.id).or_default();
+        let status = &claimed.status;
+        for (kept, lane, weight, new_circle) in &claimed.messages {
+            let walk = match lane {
+                Lane::Fresh => &mut turns.fresh,
+                Lane::Retry => &mut turns.retry,
+            };
+            walk.served(kept.message.spec.fairness_key.as_str(), *weight);
+            if *new_circle {
+                walk.circle = status.circle;
+            }
+            match lane {
+                Lane::Fresh => taken.fresh += 1,
+                Lane::Retry => taken.retry += 1,
+            }
+        }
+        for (walk, lane, taken) in
+            [(&mut turns.fresh, &status.fresh, taken.fresh), (&mut turns.retry, &status.retry, taken.retry)]
+        {
+            // A walk over keys that had nothing to give goes on behind them, and a whole circle of them is one.
+            if taken == 0
+                && let Some(end) = &lane.end
+            {
+                (walk.key, walk.left) = (Some(end.clone()), 0);
+                if !lane.cut {
+                    walk.circle = status.circle;
+                }
+            }
+        }
+        if status.contested {
+            let settings = &known.settings;
+            let (mut fresh, mut retry) = (taken.fresh, taken.retry);
+            for _ in 0..(taken.fresh + taken.retry).min(ask.limit) {
+                let full = |lane: &LaneStatus, taken: usize| lane.asked.is_some_and(|asked| items(taken) >= i64::from(asked));
+                let can_fresh = fresh > 0 || full(&status.fresh, taken.fresh);
+                let can_retry = retry > 0 || full(&status.retry, taken.retry);
+                match turns.credit.pick(settings.retry_share, can_fresh, can_retry) {
+                    Some(Lane::Fresh) => fresh = fresh.saturating_sub(1),
+                    Some(Lane::Retry) => retry = retry.saturating_sub(1),
+                    None => break,
+                }
+            }
+        }
+        taken
+    }
+
+    /// Ends what is overdue, gives up what is too old, and makes ready what is due.
+    async fn sweep_before_lease(&self, now: Now, request: &LeaseRequest) -> Result<(Swept, bool), Fault> {
+        let mut work = Work::begin(self, now).await?;
+        let known = work.queue(&request.queue).await?;
+        let limit = Limit::LEASE_SETTLES.get();
+        let expired = work.expire(&known, limit, None, request.seed).await?;
+        work.flush().await?;
+        let lapsed = work.lapse_old(&known, limit).await?;
+        work.flush().await?;
+        let at = millis(work.now);
+        let promoted = work.session.rows(&self.link.sql.promote, &[&known.id, &at, &PROMOTED_MAX]).await?;
+        let promoted: i64 = one(&promoted)?;
+        work.commit().await?;
+        let more = expired.len() >= limit || promoted >= PROMOTED_MAX;
+        Ok((Swept { expired, lapsed }, more))
+    }
+
+    /// Leases one message to see whether an outage is over.
+    async fn lease_probe(&self, now: Now, request: &LeaseRequest) -> Result<Leased, Fault> {
+        let Pick::Probe { avoid } = request.pick else { return Ok(Leased::default()) };
+        let (swept, _) = self.sweep_before_lease(now, request).await?;
+        let mut work = Work::begin(self, now).await?;
+        let known = work.queue(&request.queue).await?;
+        let mut leased = Leased { at: work.now, messages: Vec::new(), more: true, swept };
+        if known.queue.pauses.holds_queue(work.now) {
+            leased.more = false;
+            return Ok(leased);
+        }
+        let settings = &known.settings;
+        let at = millis(work.now);
+        let avoid = avoid.map(uuid);
+        let filtered = !request.filter.kinds.is_empty() || !request.filter.sources.is_empty();
+        let classes = filtered.then(|| known.classes().those(|kind, source| request.filter.takes(kind, source)));
+        let attempts = settings.retry.max_attempts.map(|max| count(max.get()));
+        let deliveries = settings.max_deliveries.map(|max| count(max.get()));
+        let params: [crate::session::Param<'_>; 6] = [&known.id, &at, &avoid, &classes, &attempts, &deliveries];
+        let sql = &self.link.sql;
+        let Some(found) = work.session.rows(&sql.probe, &params).await?.first().map(|row| Columns::from(row, 0).take()).transpose()? else {
+            leased.more = false;
+            return Ok(leased);
+        };
+        let id: uuid::Uuid = found;
+        let rows = work.session.rows(&sql.probe_lock, &[&known.id, &id]).await?;
+        for mut kept in work.read(&known, &rows).await? {
+            row::read_content(&rows[0], MESSAGE_COLUMNS + STORY_COLUMNS, &mut kept)?;
+            let token: i64 = one(&work.session.rows(&sql.token, &[]).await?)?;
+            let lease = LeaseId::new(self.epoch(), token.unsigned_abs()).ok_or(StoreError::Exhausted("lease ids"))?;
+            let was = kept.message.progress.phase.clone();
+            let lasts = lifecycle::lease_time(settings, kept.message.spec.lease_timeout, request.time);
+            lifecycle::lease(&mut kept.message.progress, lease, request.consumer.clone(), lasts, work.now);
+            work.tally(known.id).verb(Verb::Lease, 1);
+            leased.messages.push(kept.message.clone());
+            work.change(kept, &was);
+        }
+        work.commit().await?;
+        Ok(leased)
+    }
+}
+
+/// How many messages came from each lane.
+struct Taken {
+    fresh: usize,
+    retry: usize,
+}

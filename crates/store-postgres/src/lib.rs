@@ -1,0 +1,32 @@
+//! The same queue on PostgreSQL: any number of stateless instances on one database.
+//!
+//! * The statements are in `sql/`, a file each; [`schema_sql`] is what a database administrator runs.
+//! * What happens often is one statement: `lease` is `sql/claim.sql`. Everything else is a transaction that reads messages
+//!   under a lock, asks the rules of `redrive-core`, and writes them back: `work.rs`.
+//! * The database's clock is the clock. What an instance keeps for itself is whose turn it is, and what it has cached of
+//!   queues, which carries a stamp that every statement checks.
+
+mod bulk;
+mod config;
+mod count;
+mod enqueue;
+mod error;
+mod lease;
+mod list;
+mod migrate;
+mod options;
+mod queue;
+mod registry;
+mod row;
+mod scan;
+mod session;
+mod settle;
+mod sql;
+mod store;
+mod sweep;
+mod tally;
+mod work;
+
+pub use migrate::schema_sql;
+pub use options::{Durability, Options};
+pub use store::PostgresStore;

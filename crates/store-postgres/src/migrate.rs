@@ -1,0 +1,85 @@
+//! The schema, brought up to date in order, by one instance at a time.
+
+use redrive_core::receipt::ReceiptKey;
+use redrive_store::StoreError;
+use tokio_postgres::Client;
+
+use crate::error::damaged;
+use crate::options::Options;
+use crate::sql::in_schema;
+
+/// Each change of the schema, in order. A file that was released never changes.
+const MIGRATIONS: [(&str, &str); 1] = [("0001_queues", include_str!("../sql/migrations/0001_queues.sql"))];
+
+/// Held while the schema is changed.
+const MIGRATION_LOCK: i64 = 0x5265_6472_6976_6500;
+
+/// Everything that a database administrator would run instead, in order.
+pub fn schema_sql(schema: &str) -> String {
+    let mut text = format!("CREATE SCHEMA IF NOT EXISTS {};\n", quoted(schema));
+    text.push_str(&in_schema(
+        "CREATE TABLE IF NOT EXISTS redrive.migration (name text COLLATE \"C\" PRIMARY KEY);\n",
+        schema,
+    ));
+    for (name, migration) in MIGRATIONS {
+        text.push_str(&format!("\n-- {name}\n{}", in_schema(migration, schema)));
+        text.push_str(&in_schema(&format!("INSERT INTO redrive.migration VALUES ('{name}');\n"), schema));
+    }
+    text
+}
+
+fn quoted(schema: &str) -> String {
+    format!("\"{}\"", schema.replace('"', "\"\""))
+}
+
+/// Brings the schema up to date.
+pub(crate) async fn migrate(client: &mut Client, options: &Options) -> Result<(), StoreError> {
+    let failed = |error: tokio_postgres::Error| StoreError::Unavailable(error.into());
+    let schema = &options.schema;
+    let step = client.transaction().await.map_err(failed)?;
+    step.execute("SELECT pg_advisory_xact_lock($1)", &[&MIGRATION_LOCK]).await.map_err(failed)?;
+    let first = format!(
+        "CREATE SCHEMA IF NOT EXISTS {};
+         CREATE TABLE IF NOT EXISTS {0}.migration (name text COLLATE \"C\" PRIMARY KEY)",
+        quoted(schema)
+    );
+    step.batch_execute(&first).await.map_err(failed)?;
+    let list = format!("SELECT name FROM {}.migration ORDER BY name", quoted(schema));
+    let done: Vec<String> =
+        step.query(&list, &[]).await.map_err(failed)?.iter().map(|row| row.get(0)).collect();
+    if let Some(newer) = done.iter().find(|name| !MIGRATIONS.iter().any(|(known, _)| known == name)) {
+        return Err(damaged(
+            format!("the schema {schema}"),
+            format!("it has the change {newer}, which this version does not know: run a newer one"),
+        ));
+    }
+    for (name, migration) in MIGRATIONS {
+        if !done.iter().any(|known| known == name) {
+            step.batch_execute(&in_schema(migration, schema)).await.map_err(failed)?;
+            let noted = format!("INSERT INTO {}.migration VALUES ($1)", quoted(schema));
+            step.execute(&noted, &[&name]).await.map_err(failed)?;
+        }
+    }
+    step.commit().await.map_err(failed)
+}
+
+/// What all instances share, made by the first of them: the receipt key and the epoch of lease ids.
+pub(crate) async fn shared(
+    client: &mut Client,
+    options: &Options,
+    fresh_key: [u8; 32],
+) -> Result<(ReceiptKey, u16), StoreError> {
+    let failed = |error: tokio_postgres::Error| StoreError::Unavailable(error.into());
+    let table = format!("{}.shared", quoted(&options.schema));
+    let put = format!("INSERT INTO {table} (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING");
+    client.execute(&put, &[&"receipt_key", &&fresh_key[..]]).await.map_err(failed)?;
+    client.execute(&put, &[&"epoch", &&options.first_epoch.to_be_bytes()[..]]).await.map_err(failed)?;
+    let get = format!("SELECT value FROM {table} WHERE name = $1");
+    let key = client.query_one(&get, &[&"receipt_key"]).await.map_err(failed)?;
+    let epoch = client.query_one(&get, &[&"epoch"]).await.map_err(failed)?;
+    let key: [u8; 32] =
+        key.get::<_, &[u8]>(0).try_into().map_err(|_| damaged("shared.receipt_key", "it is not 32 bytes long"))?;
+    let epoch: [u8; 2] =
+        epoch.get::<_, &[u8]>(0).try_into().map_err(|_| damaged("shared.epoch", "it is not 2 bytes long"))?;
+    Ok((ReceiptKey::new(key), u16::from_be_bytes(epoch)))
+}

@@ -1,0 +1,261 @@
+//! The store: every verb, retried where somebody was in the way.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use redrive_core::lifecycle::Reschedule;
+use redrive_core::message::{Message, MessageId, Note};
+use redrive_core::queue::{Queue, QueueName};
+use redrive_core::receipt::ReceiptKey;
+use redrive_core::time::{Millis, Timestamp};
+use redrive_store::{
+    AckItem, Acked, Append, Batch, Bulk, BuryItem, Capabilities, CountBy, Counts, CreateQueue, DeleteQueue,
+    EnqueueItem, EnqueueOutcome, Entry, EntryKey, EntryKind, EntryName, ExpireRequest, ExtendItem, FailureGroup,
+    Judged, LeaseRequest, Leased, Limit, ListRequest, LogName, LogRecord, NackItem, NextDue, Now, Page, PauseQueue,
+    QueueError, QueueStats, ReleaseItem, Released, Selection, Settled, Store, StoreError, Survives, SweepRequest,
+    UpdateQueue, WriteOutcome, Writes,
+};
+
+use crate::error::{Fault, store_error};
+use crate::lease::Turns;
+use crate::migrate;
+use crate::options::Options;
+use crate::queue::Known;
+use crate::session::Link;
+
+/// How often a call that somebody was in the way of is tried before it says so.
+const TRIES: usize = 10;
+
+/// A number of things, as PostgreSQL counts them.
+pub(crate) fn items(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// The same queue on PostgreSQL. Any number of instances may be open on one database.
+#[derive(Debug)]
+pub struct PostgresStore(Arc<Shared>);
+
+/// What all calls share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) link: Arc<Link>,
+    pub(crate) options: Options,
+    receipt_key: ReceiptKey,
+    epoch: AtomicU16,
+    cache: Mutex<HashMap<QueueName, Arc<Known>>>,
+    turns: Mutex<HashMap<i32, Turns>>,
+}
+
+impl Shared {
+    pub(crate) fn cache(&self) -> MutexGuard<'_, HashMap<QueueName, Arc<Known>>> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn turns(&self) -> MutexGuard<'_, HashMap<i32, Turns>> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn epoch(&self) -> u16 {
+        self.epoch.load(Ordering::Relaxed)
+    }
+}
+
+impl PostgresStore {
+    /// Opens the store, after bringing the schema up to date. `fresh_key` becomes the key of receipts where the database has
+    /// none yet.
+    pub async fn open(options: Options, fresh_key: [u8; 32]) -> Result<Self, StoreError> {
+        let unavailable = |error: tokio_postgres::Error| StoreError::Unavailable(error.into());
+        let (mut client, connection) =
+            tokio_postgres::connect(&options.url, tokio_postgres::NoTls).await.map_err(unavailable)?;
+        let running = tokio::spawn(connection);
+        migrate::migrate(&mut client, &options).await?;
+        let (receipt_key, epoch) = migrate::shared(&mut client, &options, fresh_key).await?;
+        drop(client);
+        // It ends by itself once nobody uses it; how is not of interest.
+        drop(running.await);
+        Ok(Self(Arc::new(Shared {
+            link: Arc::new(Link::new(&options)?),
+            options,
+            receipt_key,
+            epoch: AtomicU16::new(epoch),
+            cache: Mutex::default(),
+            turns: Mutex::default(),
+        })))
+    }
+
+    /// Closes all connections; calls that are under way finish.
+    pub fn close(&self) {
+        self.0.link.close();
+    }
+}
+
+/// Does a step again as long as somebody was in the way, which undid it as a whole.
+async fn again<T, F: Future<Output = Result<T, Fault>>>(step: impl Fn() -> F) -> Result<T, Fault> {
+    let mut tries = 1;
+    loop {
+        match step().await {
+            Err(Fault::Again(_) | Fault::Raced) if tries < TRIES => tries += 1,
+            outcome => return outcome,
+        }
+    }
+}
+
+async fn queue_call<T, F: Future<Output = Result<T, Fault>>>(step: impl Fn() -> F) -> Result<T, QueueError> {
+    Ok(again(step).await?)
+}
+
+async fn store_call<T, F: Future<Output = Result<T, Fault>>>(step: impl Fn() -> F) -> Result<T, StoreError> {
+    again(step).await.map_err(store_error)
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            name: "postgres",
+            atomic_across_queues: true,
+            store_clock: true,
+            survives: Survives::PowerLoss,
+            restart_grace: Millis::ZERO,
+        }
+    }
+
+    async fn receipt_key(&self) -> Result<ReceiptKey, StoreError> {
+        Ok(self.0.receipt_key.clone())
+    }
+
+    async fn create_queue(&self, now: Now, request: CreateQueue) -> Result<Queue, QueueError> {
+        queue_call(|| self.0.create_queue(now, &request)).await
+    }
+
+    async fn update_queue(&self, now: Now, request: UpdateQueue) -> Result<Queue, QueueError> {
+        queue_call(|| self.0.update_queue(now, &request)).await
+    }
+
+    async fn delete_queue(&self, now: Now, request: DeleteQueue) -> Result<(), QueueError> {
+        queue_call(|| self.0.delete_queue(now, &request)).await
+    }
+
+    async fn pause_queue(&self, now: Now, request: PauseQueue) -> Result<Queue, QueueError> {
+        queue_call(|| self.0.pause_queue(now, &request)).await
+    }
+
+    async fn get_queue(&self, name: &QueueName) -> Result<Option<Queue>, StoreError> {
+        store_call(|| self.0.get_queue(name)).await
+    }
+
+    async fn list_queues(&self, after: Option<&QueueName>, limit: Limit) -> Result<Vec<Queue>, StoreError> {
+        store_call(|| self.0.list_queues(after, limit)).await
+    }
+
+    async fn enqueue(&self, now: Now, batch: Batch<EnqueueItem>) -> Result<Vec<EnqueueOutcome>, StoreError> {
+        store_call(|| self.0.enqueue(now, &batch)).await
+    }
+
+    async fn lease(&self, now: Now, request: LeaseRequest) -> Result<Leased, QueueError> {
+        queue_call(|| self.0.lease(now, &request)).await
+    }
+
+    async fn extend(&self, now: Now, batch: Batch<ExtendItem>) -> Result<Vec<Settled<Timestamp>>, StoreError> {
+        store_call(|| self.0.extend(now, &batch)).await
+    }
+
+    async fn ack(&self, now: Now, batch: Batch<AckItem>) -> Result<Vec<Settled<Acked>>, StoreError> {
+        store_call(|| self.0.ack(now, &batch)).await
+    }
+
+    async fn nack(&self, now: Now, batch: Batch<NackItem>, seed: u64) -> Result<Vec<Settled<Judged>>, StoreError> {
+        store_call(|| self.0.nack(now, &batch, seed)).await
+    }
+
+    async fn release(&self, now: Now, batch: Batch<ReleaseItem>) -> Result<Vec<Settled<Released>>, StoreError> {
+        store_call(|| self.0.release(now, &batch)).await
+    }
+
+    async fn bury(&self, now: Now, batch: Batch<BuryItem>) -> Result<Vec<Settled<Judged>>, StoreError> {
+        store_call(|| self.0.bury(now, &batch)).await
+    }
+
+    async fn expire(&self, now: Now, request: ExpireRequest) -> Result<Vec<Judged>, QueueError> {
+        queue_call(|| self.0.expire(now, &request)).await
+    }
+
+    async fn lapse(&self, now: Now, request: SweepRequest) -> Result<Vec<Judged>, QueueError> {
+        queue_call(|| self.0.lapse(now, &request)).await
+    }
+
+    async fn retain(&self, now: Now, request: SweepRequest) -> Result<u64, QueueError> {
+        queue_call(|| self.0.retain(now, &request)).await
+    }
+
+    async fn reschedule(&self, now: Now, selection: Selection, change: Reschedule) -> Result<Bulk, QueueError> {
+        queue_call(|| self.0.reschedule(now, &selection, change)).await
+    }
+
+    async fn move_to(&self, now: Now, selection: Selection, target: QueueName) -> Result<Bulk, QueueError> {
+        queue_call(|| self.0.move_to(now, &selection, &target)).await
+    }
+
+    async fn redrive(&self, now: Now, selection: Selection, by: Note, reason: Note) -> Result<Bulk, QueueError> {
+        queue_call(|| self.0.redrive(now, &selection, &by, &reason)).await
+    }
+
+    async fn discard(&self, now: Now, selection: Selection, force: bool) -> Result<Bulk, QueueError> {
+        queue_call(|| self.0.discard(now, &selection, force)).await
+    }
+
+    async fn get(&self, queue: &QueueName, id: MessageId) -> Result<Option<Message>, StoreError> {
+        store_call(|| self.0.get(queue, id)).await
+    }
+
+    async fn list(&self, now: Now, request: ListRequest) -> Result<Page, QueueError> {
+        queue_call(|| self.0.list(now, &request)).await
+    }
+
+    async fn count(&self, now: Now, queue: &QueueName, by: CountBy, limit: Limit) -> Result<Counts, QueueError> {
+        queue_call(|| self.0.count(now, queue, by, limit)).await
+    }
+
+    async fn stats(&self, now: Now, queue: &QueueName) -> Result<QueueStats, QueueError> {
+        queue_call(|| self.0.stats(now, queue)).await
+    }
+
+    async fn failure_groups(&self, queue: &QueueName, limit: Limit) -> Result<Vec<FailureGroup>, QueueError> {
+        queue_call(|| self.0.failure_groups(queue, limit)).await
+    }
+
+    async fn next_due(&self, now: Now, queue: Option<&QueueName>) -> Result<NextDue, QueueError> {
+        queue_call(|| self.0.next_due(now, queue)).await
+    }
+
+    async fn registry_get(&self, key: &EntryKey) -> Result<Option<Entry>, StoreError> {
+        store_call(|| self.0.registry_get(key)).await
+    }
+
+    async fn registry_list(
+        &self,
+        kind: EntryKind,
+        after: Option<&EntryName>,
+        limit: Limit,
+    ) -> Result<Vec<Entry>, StoreError> {
+        store_call(|| self.0.registry_list(kind, after, limit)).await
+    }
+
+    async fn registry_write(&self, writes: Writes) -> Result<WriteOutcome, StoreError> {
+        store_call(|| self.0.registry_write(&writes)).await
+    }
+
+    async fn log_append(&self, now: Now, log: &LogName, records: Append) -> Result<Vec<u64>, StoreError> {
+        store_call(|| self.0.log_append(now, log, &records)).await
+    }
+
+    async fn log_read(&self, log: &LogName, after: u64, limit: Limit) -> Result<Vec<LogRecord>, StoreError> {
+        store_call(|| self.0.log_read(log, after, limit)).await
+    }
+
+    async fn log_trim(&self, log: &LogName, horizon: Timestamp) -> Result<u64, StoreError> {
+        store_call(|| self.0.log_trim(log, horizon)).await
+    }
+}
