@@ -2,7 +2,8 @@
 --
 -- Fairness costs with the messages that are claimed, not with the keys there are: each lane's keys are walked in a circle
 -- from where the last claim of this instance ended, and each gives a turn of as many messages as its weight. A key whose
--- messages all came after the circle began waits for the next one: ever new keys would starve those behind them.
+-- messages all came after the circle began is served only as often as one that was there before: ever new keys would
+-- starve those behind them.
 --
 --  $1 queue            $2 now, null for the clock  $3 no earlier than  $4 stamp of the queue that the caller knows
 --  $5 whether what is overdue, too old or due must be dealt with first
@@ -12,7 +13,8 @@
 --  $14 retry: from this key on    $15 itself included    $16 what is left of its turn, 0 for all of it    $17 circle
 --  $18 consumer        $19 lease time, null for message and queue   $20 the queue's   $21 its longest
 --  $22 its cap on attempts, null for none   $23 its cap on deliveries   $24 its cap on retries in flight
---  $25 epoch of lease ids, shifted   $26 most bytes   $27 types and sources, null for all
+--  $25 epoch of lease ids, shifted   $26 most bytes   $27 types, $28 sources, null for all
+--  $29 how many new keys may be served in the fresh lane, $30 in the retry lane
 WITH RECURSIVE
 clock AS MATERIALIZED (
     SELECT greatest($3::bigint, coalesce($2::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)) AS now
@@ -28,34 +30,42 @@ guard AS MATERIALIZED (
         ) AS sweep
     FROM clock LEFT JOIN redrive.queue q ON q.id = $1
 ),
+-- Which types and sources, by number; null for all.
+classes AS MATERIALIZED (
+    SELECT CASE WHEN $27::text[] IS NULL AND $28::text[] IS NULL THEN NULL ELSE ARRAY(
+        SELECT c.id FROM redrive.class c WHERE c.queue_id = $1
+            AND ($27 IS NULL OR c.type = ANY ($27)) AND ($28 IS NULL OR c.source = ANY ($28))) END AS ids
+),
 has AS MATERIALIZED (
     SELECT now,
         $8::boolean AND EXISTS (SELECT FROM redrive.message m
             WHERE m.queue_id = $1 AND m.state = 1 AND NOT m.retry) AS fresh,
         $9::boolean AND EXISTS (SELECT FROM redrive.message m
             WHERE m.queue_id = $1 AND m.state = 1 AND m.retry) AS retry,
-        $6::integer - CASE WHEN $24::integer IS NULL THEN 0 ELSE greatest(0, $6::integer - $24::integer
-            + (SELECT count(*) FROM redrive.message m WHERE m.queue_id = $1 AND m.state = 2 AND m.retry)::integer)
+        CASE WHEN $24::integer IS NULL THEN 2147483647 ELSE greatest(0, $24::integer - (
+            SELECT count(*) FROM redrive.message m WHERE m.queue_id = $1 AND m.state = 2 AND m.retry)::integer)
         END AS retries_left
     FROM guard WHERE stamp = $4 AND NOT sweep
 ),
 lane AS MATERIALIZED (
     SELECT false AS retry, $10::text COLLATE "C" AS pos, $11::boolean AS inclusive, $12::integer AS left_of_turn,
-        $13::bigint AS circle, now,
-        CASE WHEN retry AND retries_left > 0 THEN $6 - least($7::integer, retries_left) ELSE $6 END AS n
+        $13::bigint AS circle, $29::integer AS credit, now,
+        CASE WHEN retry AND retries_left > 0 THEN $6::integer - least($7::integer, retries_left) ELSE $6::integer END AS n
     FROM has WHERE fresh
     UNION ALL
-    SELECT true, $14::text COLLATE "C", $15::boolean, $16::integer, $17::bigint, now,
-        least(retries_left, CASE WHEN fresh THEN $7 ELSE $6 END)
+    SELECT true, $14::text COLLATE "C", $15::boolean, $16::integer, $17::bigint, $30::integer, now,
+        least(retries_left, CASE WHEN fresh THEN $7 ELSE $6::integer END)
     FROM has WHERE retry
 ),
 walk AS (
-    SELECT l.retry, l.n, l.pos, l.inclusive, l.circle, l.now, 0 AS step, 0 AS acc, 0 AS turn, 1 AS weight,
-        NULL::text COLLATE "C" AS key, false AS wrapped, l.left_of_turn
+    SELECT l.retry, l.n, l.pos, l.inclusive, l.circle, l.now, 0 AS step, 0 AS acc, 0 AS turn, 0 AS weight,
+        l.credit, NULL::text COLLATE "C" AS key, false AS wrapped, l.left_of_turn
     FROM lane l WHERE l.n > 0
     UNION ALL
     SELECT w.retry, w.n, w.pos, w.inclusive, w.circle, w.now, w.step + 1,
-        w.acc + least(w.n, t.turn), t.turn, t.weight, k.key, k.wrapped, w.left_of_turn
+        w.acc + least(w.n, t.turn), t.turn, t.weight,
+        CASE WHEN t.turn = 0 THEN w.credit WHEN k.wrapped THEN 0 WHEN t.is_new THEN w.credit - 1 ELSE w.credit + 1 END,
+        k.key, k.wrapped, w.left_of_turn
     FROM walk w
     CROSS JOIN LATERAL (
         -- The first message of the next key.
@@ -81,18 +91,29 @@ walk AS (
     ) k
     LEFT JOIN redrive.key_setting s ON s.queue_id = $1 AND s.key = k.key
     CROSS JOIN LATERAL (
-        SELECT coalesce(s.weight, 1) AS weight, CASE
-            WHEN s.paused_until > w.now THEN 0
-            WHEN NOT k.wrapped AND k.place > w.circle AND NOT EXISTS (
-                SELECT FROM generate_series(k.rank + 1, 9) AS below (rank) CROSS JOIN LATERAL (
-                    SELECT m.place FROM redrive.message m
-                    WHERE m.queue_id = $1 AND m.state = 1 AND m.retry = w.retry AND m.fairness_key = k.key
-                        AND m.rank = below.rank
-                    ORDER BY m.visible_at, m.place LIMIT 1
-                ) first WHERE first.place <= w.circle) THEN 0
+        -- What a turn of it is; nothing where it is paused or has nothing that is asked for.
+        SELECT CASE WHEN s.paused_until > w.now THEN 0
+            WHEN (SELECT ids IS NOT NULL AND NOT EXISTS (
+                SELECT FROM unnest(ids) AS wanted (id) CROSS JOIN LATERAL (
+                    SELECT FROM redrive.message m WHERE m.queue_id = $1 AND m.class_id = wanted.id AND m.state = 1
+                        AND m.retry = w.retry AND m.fairness_key = k.key LIMIT 1) there) FROM classes) THEN 0
+            ELSE coalesce(s.weight, 1) END AS weight
+    ) v
+    CROSS JOIN LATERAL (
+        SELECT NOT k.wrapped AND k.place > w.circle AND NOT EXISTS (
+            SELECT FROM generate_series(k.rank + 1, 9) AS below (rank) CROSS JOIN LATERAL (
+                SELECT m.place FROM redrive.message m
+                WHERE m.queue_id = $1 AND m.state = 1 AND m.retry = w.retry AND m.fairness_key = k.key
+                    AND m.rank = below.rank
+                ORDER BY m.visible_at, m.place LIMIT 1
+            ) first WHERE first.place <= w.circle) AS is_new
+    ) n
+    CROSS JOIN LATERAL (
+        SELECT v.weight, n.is_new, CASE
+            WHEN n.is_new AND w.credit <= 0 THEN 0
             WHEN w.step = 0 AND w.inclusive AND w.left_of_turn > 0 AND k.key = w.pos
-                THEN least(w.left_of_turn, coalesce(s.weight, 1))
-            ELSE coalesce(s.weight, 1)
+                THEN least(w.left_of_turn, v.weight)
+            ELSE v.weight
         END AS turn
     ) t
     WHERE w.acc < w.n AND w.step < w.n + 64
@@ -105,34 +126,48 @@ came AS MATERIALIZED (
         (array_agg(w.key ORDER BY w.step DESC))[1] AS last_key,
         CASE WHEN bool_or(w.acc >= w.n) OR max(w.step) >= max(w.n) + 64 THEN 0
             ELSE ceil((max(w.n) - max(w.acc))::numeric
-                / greatest(1, sum(w.weight) FILTER (WHERE w.step > 0)))::integer
+                / greatest(1, sum(w.weight)))::integer
         END AS rounds
     FROM walk w GROUP BY w.retry
 ),
 pick AS MATERIALIZED (
-    SELECT w.retry, w.n, w.step, w.turn, w.weight, w.wrapped, m.id, m.size,
+    SELECT w.retry, w.n, w.step, w.turn, w.weight, w.wrapped, w.credit, m.id, m.size,
+        least(w.n, w.turn + c.rounds * w.weight) AS quota,
         row_number() OVER (PARTITION BY w.retry, w.step ORDER BY m.rank, m.visible_at, m.place)::integer - 1 AS i
     FROM walk w
     JOIN came c ON c.retry = w.retry
-    LEFT JOIN redrive.key_setting s ON s.queue_id = $1 AND s.key = w.key
     CROSS JOIN LATERAL (
-        SELECT m.id, m.size, m.rank, m.visible_at, m.place FROM redrive.message m
-        WHERE m.queue_id = $1 AND m.state = 1 AND m.retry = w.retry AND m.fairness_key = w.key
-            AND (m.expires_at IS NULL OR m.expires_at > w.now)
-            AND m.attempts < coalesce(m.max_attempts, $22::integer, 2147483647)
-            AND ($23::integer IS NULL OR m.deliveries - m.deliveries_before < $23)
-            AND ($27::int[] IS NULL OR m.class_id = ANY ($27))
-        ORDER BY m.fairness_key, m.rank, m.visible_at, m.place
-        LIMIT least(w.n, w.turn + c.rounds * w.weight)
-        FOR UPDATE SKIP LOCKED
+        SELECT * FROM (
+            SELECT m.id, m.size, m.rank, m.visible_at, m.place FROM redrive.message m
+            WHERE (SELECT ids IS NULL FROM classes)
+                AND m.queue_id = $1 AND m.state = 1 AND m.retry = w.retry AND m.fairness_key = w.key
+                AND (m.expires_at IS NULL OR m.expires_at > w.now)
+                AND m.attempts < coalesce(m.max_attempts, $22::integer, 2147483647)
+                AND ($23::integer IS NULL OR m.deliveries - m.deliveries_before < $23)
+            ORDER BY m.fairness_key, m.rank, m.visible_at, m.place
+            LIMIT least(w.n, w.turn + c.rounds * w.weight)
+            FOR UPDATE SKIP LOCKED
+        ) any_class
+        UNION ALL
+        SELECT one_class.* FROM classes CROSS JOIN LATERAL unnest(classes.ids) AS wanted (id) CROSS JOIN LATERAL (
+            SELECT m.id, m.size, m.rank, m.visible_at, m.place FROM redrive.message m
+            WHERE m.queue_id = $1 AND m.class_id = wanted.id AND m.state = 1 AND m.retry = w.retry
+                AND m.fairness_key = w.key
+                AND (m.expires_at IS NULL OR m.expires_at > w.now)
+                AND m.attempts < coalesce(m.max_attempts, $22::integer, 2147483647)
+                AND ($23::integer IS NULL OR m.deliveries - m.deliveries_before < $23)
+            ORDER BY m.fairness_key, m.rank, m.visible_at, m.place
+            LIMIT least(w.n, w.turn + c.rounds * w.weight)
+            FOR UPDATE SKIP LOCKED
+        ) one_class
     ) m
-    WHERE w.step > 0 AND coalesce(s.paused_until, 0) <= w.now
+    WHERE w.weight > 0
 ),
 ranked AS MATERIALIZED (
     SELECT p.*, CASE WHEN p.i < p.turn THEN 0 ELSE 1 + (p.i - p.turn) / p.weight END AS round,
         row_number() OVER (PARTITION BY p.retry
             ORDER BY CASE WHEN p.i < p.turn THEN 0 ELSE 1 + (p.i - p.turn) / p.weight END, p.step, p.i) AS nth
-    FROM pick p
+    FROM pick p WHERE p.i < p.quota
 ),
 ordered AS MATERIALIZED (
     SELECT r.*, sum(r.size::bigint) OVER (ORDER BY (r.nth - 0.5) / r.n, r.retry ROWS UNBOUNDED PRECEDING) AS bytes,
@@ -151,7 +186,7 @@ claimed AS (
             guard.now + least(coalesce($19::bigint, m.lease_timeout, $20::bigint), $21::bigint))
     FROM chosen c, guard
     WHERE m.queue_id = $1 AND m.id = c.id
-    RETURNING m.*, c.ord, c.wrapped OR c.round > 0 AS new_circle, c.weight
+    RETURNING m.*, c.ord, c.wrapped OR c.round > 0 AS new_circle, c.weight, c.credit
 ),
 counted AS (
     INSERT INTO redrive.tally (queue_id, waiting, leased, lease)
@@ -162,26 +197,41 @@ missed AS MATERIALIZED (
     SELECT EXISTS (
         SELECT FROM walk w
         JOIN came c ON c.retry = w.retry
-        LEFT JOIN redrive.key_setting s ON s.queue_id = $1 AND s.key = w.key
         CROSS JOIN LATERAL (
-            SELECT m.id FROM redrive.message m
-            WHERE m.queue_id = $1 AND m.state = 1 AND m.retry = w.retry AND m.fairness_key = w.key
+            SELECT * FROM (
+            SELECT m.id, m.size, m.rank, m.visible_at, m.place FROM redrive.message m
+            WHERE (SELECT ids IS NULL FROM classes)
+                AND m.queue_id = $1 AND m.state = 1 AND m.retry = w.retry AND m.fairness_key = w.key
                 AND (m.expires_at IS NULL OR m.expires_at > w.now)
-                AND m.attempts < coalesce(m.max_attempts, $22, 2147483647)
-                AND ($23 IS NULL OR m.deliveries - m.deliveries_before < $23)
-                AND ($27 IS NULL OR m.class_id = ANY ($27))
+                AND m.attempts < coalesce(m.max_attempts, $22::integer, 2147483647)
+                AND ($23::integer IS NULL OR m.deliveries - m.deliveries_before < $23)
             ORDER BY m.fairness_key, m.rank, m.visible_at, m.place
             LIMIT least(w.n, w.turn + c.rounds * w.weight)
+        ) any_class
+        UNION ALL
+        SELECT one_class.* FROM classes CROSS JOIN LATERAL unnest(classes.ids) AS wanted (id) CROSS JOIN LATERAL (
+            SELECT m.id, m.size, m.rank, m.visible_at, m.place FROM redrive.message m
+            WHERE m.queue_id = $1 AND m.class_id = wanted.id AND m.state = 1 AND m.retry = w.retry
+                AND m.fairness_key = w.key
+                AND (m.expires_at IS NULL OR m.expires_at > w.now)
+                AND m.attempts < coalesce(m.max_attempts, $22::integer, 2147483647)
+                AND ($23::integer IS NULL OR m.deliveries - m.deliveries_before < $23)
+            ORDER BY m.fairness_key, m.rank, m.visible_at, m.place
+            LIMIT least(w.n, w.turn + c.rounds * w.weight)
+        ) one_class
         ) m
-        WHERE (SELECT count(*) FROM chosen) < $6 AND w.step > 0 AND coalesce(s.paused_until, 0) <= w.now
+        WHERE (SELECT count(*) FROM chosen) < $6 AND w.weight > 0
             AND NOT EXISTS (SELECT FROM chosen WHERE chosen.id = m.id)
-    ) AS missed
+    ) AS missed,
+    -- Whether a key gave all that it was asked for, so that it may have more.
+    EXISTS (SELECT FROM pick p WHERE p.i = p.quota - 1) AS some_gave_all
 )
 SELECT g.now, g.stamp, g.sweep, h.fresh AND h.retry AS contested, missed.missed,
+    missed.some_gave_all, h.fresh, h.retries_left,
     (SELECT last_value FROM redrive.place) AS circle,
     fresh.n AS fresh_n, fresh_came.last_key AS fresh_end, fresh_came.steps >= fresh.n + 64 AS fresh_cut,
     retry.n AS retry_n, retry_came.last_key AS retry_end, retry_came.steps >= retry.n + 64 AS retry_cut,
-    c.new_circle, c.weight, c.retry,
+    c.new_circle, c.weight, c.credit, c.retry,
     {message c}, {story}, {content}
 FROM guard g
 CROSS JOIN missed

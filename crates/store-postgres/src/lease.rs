@@ -24,7 +24,7 @@ use crate::work::{Lock, Work};
 /// Delayed messages whose time has come that one call makes ready.
 const PROMOTED_MAX: i64 = 1_000;
 /// The columns of a claim before those of the message.
-const STATUS_COLUMNS: usize = 15;
+const STATUS_COLUMNS: usize = 19;
 /// Statements that one call claims with at most; then it says that there is more.
 const CLAIMS_MAX: usize = 8;
 
@@ -37,6 +37,8 @@ struct Walk {
     left: i32,
     /// The last place that was given out when the circle began.
     circle: i64,
+    /// How many keys that came since may be served: as many as were served of those that were there before.
+    credit: i32,
 }
 
 /// Whose turn it is in a queue.
@@ -71,6 +73,9 @@ struct Status {
     sweep: bool,
     contested: bool,
     missed: bool,
+    some_gave_all: bool,
+    has_fresh: bool,
+    retries_left: i32,
     circle: i64,
     fresh: LaneStatus,
     retry: LaneStatus,
@@ -85,6 +90,13 @@ struct LaneStatus {
     cut: bool,
 }
 
+impl LaneStatus {
+    /// Whether a lane that gave so many has no more to give. One that was asked for nothing has not said so.
+    fn ended(&self, taken: usize) -> bool {
+        self.asked.is_none_or(|asked| items(taken) < i64::from(asked)) && !self.cut
+    }
+}
+
 impl Status {
     fn read(row: &Row) -> Result<Self, StoreError> {
         let mut from = Columns::from(row, 0);
@@ -92,21 +104,35 @@ impl Status {
         let stamp = from.take()?;
         let sweep = from.take::<Option<bool>>()?.unwrap_or_default();
         let contested = from.take::<Option<bool>>()?.unwrap_or_default();
-        let missed = from.take()?;
+        let (missed, some_gave_all) = (from.take()?, from.take()?);
+        let has_fresh = from.take::<Option<bool>>()?.unwrap_or_default();
+        let retries_left = from.take::<Option<i32>>()?.unwrap_or_default();
         let circle = from.take()?;
         let mut lane = || -> Result<LaneStatus, StoreError> {
             let (asked, end) = (from.take()?, from.take()?);
             Ok(LaneStatus { asked, end, cut: from.take::<Option<bool>>()?.unwrap_or_default() })
         };
-        Ok(Self { now, stamp, sweep, contested, missed, circle, fresh: lane()?, retry: lane()? })
+        let (fresh, retry) = (lane()?, lane()?);
+        Ok(Self { now, stamp, sweep, contested, missed, some_gave_all, has_fresh, retries_left, circle, fresh, retry })
     }
 }
 
 /// What one statement handed out.
 struct Claimed {
     status: Status,
-    /// The messages with the weight of their key, and whether they belong to a new circle, in the order of the picks.
-    messages: Vec<(Kept, Lane, i32, bool)>,
+    /// In the order of the picks.
+    messages: Vec<Picked>,
+}
+
+struct Picked {
+    kept: Kept,
+    lane: Lane,
+    /// The weight of its key.
+    weight: i32,
+    /// How many new keys may be served after it.
+    credit: i32,
+    /// Whether the walk has gone round to come to it.
+    new_circle: bool,
 }
 
 /// What a statement is asked for.
@@ -160,36 +186,21 @@ impl Shared {
             sweep_first = false;
             let taken = self.served(&known, &ask, &claimed);
             let Claimed { status, messages } = claimed;
-            leased.messages.extend(messages.into_iter().map(|(kept, ..)| kept.message));
-            let full = leased.messages.len() >= request.limit.get();
-            leased.more |= full || status.missed;
-            let reached = |lane: &LaneStatus, taken: usize| lane.asked.is_some_and(|asked| asked > 0 && items(taken) >= i64::from(asked));
-            let cut = status.fresh.cut || status.retry.cut;
-            if full || (status.missed && taken.fresh + taken.retry == 0) {
+            leased.messages.extend(messages.into_iter().map(|picked| picked.kept.message));
+            if leased.messages.len() >= request.limit.get() {
+                // Full, so there may be more; unless all that is left are retries, and no more of them may be out.
+                leased.more = status.has_fresh || items(taken.retry) < i64::from(status.retries_left);
                 return Ok(leased);
             }
-            if status.contested {
-                // One lane ran dry: the other one serves the rest.
-                let dry_fresh = !reached(&status.fresh, taken.fresh) && !status.fresh.cut;
-                let dry_retry = !reached(&status.retry, taken.retry) && !status.retry.cut;
-                if dry_fresh && dry_retry {
-                    leased.more |= cut;
-                    // Where a lane was asked for nothing, nobody has looked into it.
-                    if status.fresh.asked == Some(0) {
-                        retry = false;
-                    } else if status.retry.asked == Some(0) {
-                        fresh = false;
-                    } else {
-                        return Ok(leased);
-                    }
-                    continue;
-                }
-                fresh &= !dry_fresh;
-                retry &= !dry_retry;
-                continue;
+            if status.missed {
+                leased.more = true;
+                return Ok(leased);
             }
-            let more = cut || reached(&status.fresh, taken.fresh) || reached(&status.retry, taken.retry);
-            if !more {
+            let (fresh_ended, retry_ended) = (status.fresh.ended(taken.fresh), status.retry.ended(taken.retry));
+            if status.contested && fresh_ended != retry_ended {
+                // One lane ran dry: the other one serves the rest.
+                (fresh, retry) = (fresh && !fresh_ended, retry && !retry_ended);
+            } else if !(status.some_gave_all || status.fresh.cut || status.retry.cut) {
                 return Ok(leased);
             }
         }
@@ -223,16 +234,16 @@ impl Shared {
         let in_flight = settings.max_retries_in_flight.map(|max| count(max.get()));
         let epoch = signed(u64::from(self.epoch()) << 48);
         let bytes = items(BATCH_BYTES_MAX);
-        let filtered = !request.filter.kinds.is_empty() || !request.filter.sources.is_empty();
-        let classes = filtered.then(|| known.classes().those(|kind, source| request.filter.takes(kind, source)));
+        let (kinds, sources) = wanted(request);
         // A paused queue hands nothing out, and still ends what is overdue.
         let paused = known.queue.pauses.holds_queue(self.link.now_at_least(now));
         let (serve_fresh, serve_retry) = (ask.fresh && !paused, ask.retry && !paused);
-        let params: [crate::session::Param<'_>; 27] = [
+        let params: [crate::session::Param<'_>; 30] = [
             &known.id, &at, &floor, &known.stamp, &ask.sweep_first, &limit, &retries, &serve_fresh, &serve_retry,
             &fresh_key, &fresh_itself, &fresh_left, &turns.fresh.circle,
             &retry_key, &retry_itself, &retry_left, &turns.retry.circle,
-            &consumer, &lease_time, &timeout, &longest, &attempts, &deliveries, &in_flight, &epoch, &bytes, &classes,
+            &consumer, &lease_time, &timeout, &longest, &attempts, &deliveries, &in_flight, &epoch, &bytes,
+            &kinds, &sources, &turns.fresh.credit, &turns.retry.credit,
         ];
         let rows = if settings.max_retries_in_flight.is_some() {
             // Counted and handed out by one at a time, or two would both see room for the last one.
@@ -248,19 +259,17 @@ impl Shared {
         let status = Status::read(first)?;
         let mut messages = Vec::with_capacity(rows.len());
         for row in &rows {
-            let mut from = Columns::from(row, STATUS_COLUMNS - 3);
-            let (Some(new_circle), Some(weight), Some(retry)) =
-                (from.take::<Option<bool>>()?, from.take::<Option<i32>>()?, from.take::<Option<bool>>()?)
-            else {
-                continue;
-            };
+            let mut from = Columns::from(row, STATUS_COLUMNS - 4);
+            let Some(new_circle) = from.take::<Option<bool>>()? else { continue };
+            let (weight, credit, retry): (i32, i32, bool) = (from.take()?, from.take()?, from.take()?);
             let class: i32 = Columns::from(row, STATUS_COLUMNS + 1).take()?;
             if known.classes().pair(class).is_none() {
                 known.read_classes(session).await?;
             }
             let mut kept = row::read(row, STATUS_COLUMNS, &request.queue, |id| known.class(id))?;
             row::read_content(row, STATUS_COLUMNS + MESSAGE_COLUMNS + STORY_COLUMNS, &mut kept)?;
-            messages.push((kept, if retry { Lane::Retry } else { Lane::Fresh }, weight, new_circle));
+            let lane = if retry { Lane::Retry } else { Lane::Fresh };
+            messages.push(Picked { kept, lane, weight, credit, new_circle });
         }
         Ok(Claimed { status, messages })
     }
@@ -271,12 +280,13 @@ impl Shared {
         let mut all = self.turns();
         let turns = all.entry(known.id).or_default();
         let status = &claimed.status;
-        for (kept, lane, weight, new_circle) in &claimed.messages {
+        for Picked { kept, lane, weight, credit, new_circle } in &claimed.messages {
             let walk = match lane {
                 Lane::Fresh => &mut turns.fresh,
                 Lane::Retry => &mut turns.retry,
             };
             walk.served(kept.message.spec.fairness_key.as_str(), *weight);
+            walk.credit = if *new_circle { 0 } else { *credit };
             if *new_circle {
                 walk.circle = status.circle;
             }
@@ -294,7 +304,7 @@ impl Shared {
             {
                 (walk.key, walk.left) = (Some(end.clone()), 0);
                 if !lane.cut {
-                    walk.circle = status.circle;
+                    (walk.circle, walk.credit) = (status.circle, 0);
                 }
             }
         }
@@ -346,11 +356,11 @@ impl Shared {
         let settings = &known.settings;
         let at = millis(work.now);
         let avoid = avoid.map(uuid);
-        let filtered = !request.filter.kinds.is_empty() || !request.filter.sources.is_empty();
-        let classes = filtered.then(|| known.classes().those(|kind, source| request.filter.takes(kind, source)));
+        let (kinds, sources) = wanted(request);
         let attempts = settings.retry.max_attempts.map(|max| count(max.get()));
         let deliveries = settings.max_deliveries.map(|max| count(max.get()));
-        let params: [crate::session::Param<'_>; 6] = [&known.id, &at, &avoid, &classes, &attempts, &deliveries];
+        let params: [crate::session::Param<'_>; 7] =
+            [&known.id, &at, &avoid, &kinds, &sources, &attempts, &deliveries];
         let sql = &self.link.sql;
         let Some(found) = work.session.rows(&sql.probe, &params).await?.first().map(|row| Columns::from(row, 0).take()).transpose()? else {
             leased.more = false;
@@ -369,9 +379,20 @@ impl Shared {
             leased.messages.push(kept.message.clone());
             work.change(kept, &was);
         }
+        work.flush().await?;
+        leased.more = !work.session.rows(&sql.probe, &params).await?.is_empty();
         work.commit().await?;
         Ok(leased)
     }
+}
+
+type Wanted<'a> = Option<Vec<&'a str>>;
+
+/// The types and the sources that a call takes; `None` for all.
+fn wanted(request: &LeaseRequest) -> (Wanted<'_>, Wanted<'_>) {
+    let kinds: Vec<&str> = request.filter.kinds.iter().map(|kind| kind.as_str()).collect();
+    let sources: Vec<&str> = request.filter.sources.iter().map(|source| source.as_str()).collect();
+    (Some(kinds).filter(|kinds| !kinds.is_empty()), Some(sources).filter(|sources| !sources.is_empty()))
 }
 
 /// How many messages came from each lane.

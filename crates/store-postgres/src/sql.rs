@@ -82,7 +82,7 @@ macro_rules! statements {
 
 statements! {
     claim [INT4, INT8, INT8, INT8, BOOL, INT4, INT4, BOOL, BOOL, TEXT, BOOL, INT4, INT8, TEXT, BOOL, INT4, INT8, TEXT,
-        INT8, INT8, INT8, INT4, INT4, INT4, INT8, INT8, INT4_ARRAY];
+        INT8, INT8, INT8, INT4, INT4, INT4, INT8, INT8, TEXT_ARRAY, TEXT_ARRAY, INT4, INT4];
     class_get [INT4];
     class_insert [INT4, TEXT, TEXT];
     class_sweep [INT4];
@@ -114,7 +114,7 @@ statements! {
     log_trim [TEXT, INT8];
     next_due [INT4, INT8];
     next_due_any [INT8];
-    probe [INT4, INT8, UUID, INT4_ARRAY, INT4, INT4];
+    probe [INT4, INT8, UUID, TEXT_ARRAY, TEXT_ARRAY, INT4, INT4];
     probe_lock [INT4, UUID];
     promote [INT4, INT8, INT8];
     queue_count [];
