@@ -85,7 +85,7 @@ statements! {
         INT8, INT8, INT8, INT4, INT4, INT4, INT8, INT8, TEXT_ARRAY, TEXT_ARRAY, INT4, INT4];
     class_get [INT4];
     class_insert [INT4, TEXT, TEXT];
-    class_sweep [INT4];
+    class_sweep [INT4, INT4_ARRAY];
     clock [INT8, INT8];
     count [INT4, INT8, BOOL, BOOL, BOOL, INT8];
     enqueue [INT8, INT4_ARRAY, INT4_ARRAY, UUID_ARRAY, INT8_ARRAY, INT2_ARRAY, BOOL_ARRAY, INT4_ARRAY, INT4_ARRAY,

@@ -60,6 +60,8 @@ pub(crate) struct Work<'a> {
     arrived: BTreeSet<(i32, MessageId)>,
     /// The pairs of type and source of queues to which this transaction has added some.
     classes: HashMap<i32, Classes>,
+    /// Those that a message has, or will have once it is written.
+    used: BTreeSet<(i32, i32)>,
 }
 
 impl<'a> Work<'a> {
@@ -79,6 +81,7 @@ impl<'a> Work<'a> {
             let_go: Vec::new(),
             arrived: BTreeSet::new(),
             classes: HashMap::new(),
+            used: BTreeSet::new(),
         })
     }
 
@@ -277,7 +280,8 @@ impl<'a> Work<'a> {
             Some(classes) => classes.id(kind, source),
             None => known.classes().id(kind, source),
         };
-        if found.is_some() {
+        if let Some(id) = found {
+            self.used.insert((known.id, id));
             return Ok(found);
         }
         // From here on this transaction has its own list: what it adds is nobody else's business before it ends.
@@ -288,7 +292,9 @@ impl<'a> Work<'a> {
         if classes.id(kind, source).is_none() && classes.len() >= max {
             // Pairs that no message has make room. Nobody may be about to use one of them.
             self.session.rows(&sql.queue_own, &[&known.id]).await?;
-            self.session.rows(&sql.class_sweep, &[&known.id]).await?;
+            let used = self.used.range((known.id, i32::MIN)..=(known.id, i32::MAX));
+            let used: Vec<i32> = used.map(|(_, class)| *class).collect();
+            self.session.rows(&sql.class_sweep, &[&known.id, &used]).await?;
             self.session.rows(&sql.queue_restamp, &[&known.id]).await?;
             classes = Classes::read(&self.session, known.id).await?;
         }
@@ -302,6 +308,7 @@ impl<'a> Work<'a> {
             classes.add(crate::session::one(&rows)?, (kind.clone(), source.clone()));
         }
         let found = classes.id(kind, source);
+        self.used.extend(found.map(|id| (known.id, id)));
         self.classes.insert(known.id, classes);
         Ok(found)
     }
