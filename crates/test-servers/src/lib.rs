@@ -3,6 +3,7 @@
 //! * [`shared_postgres_url`] is what most tests want: one PostgreSQL for all of them, which the test command starts.
 //! * [`Postgres`] is a server of a test's own, to be killed, restarted and [promoted](Postgres::promote), with the
 //!   [`Settings`] that the test wants.
+//! * [`proxy`] stands between a client and a PostgreSQL and breaks the connection where a rule says so.
 //! * [`install_postgres`] gets the Debian package; the program of this crate calls it and then runs the test command
 //!   beside a server.
 //!
@@ -19,6 +20,7 @@ mod port;
 mod postgres;
 mod processes;
 mod program;
+pub mod proxy;
 mod random;
 mod settings;
 mod shared;
