@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::SinkExt;
 use redrive_test_servers::proxy::{Fault, Proxy, Rule, Trigger};
-use redrive_test_servers::shared_postgres_url;
+use redrive_test_servers::{Postgres, Settings, shared_postgres_url};
 use tokio_postgres::{Client, Error, NoTls};
 
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -198,6 +198,23 @@ async fn all_connections_are_cut_at_once() {
     assert!(second.batch_execute("SELECT 1").await.is_err());
     assert_eq!(scene.proxy.connections(), 0);
     connect(scene.proxy.url()).await.unwrap().batch_execute("SELECT 1").await.unwrap();
+}
+
+#[tokio::test]
+async fn new_connections_are_led_to_another_server() {
+    let mut first = Postgres::start(Settings::default().fsync(false)).unwrap();
+    let second = first.standby("second").unwrap();
+    let proxy = Proxy::before(&first.url()).unwrap();
+    let open = connect(proxy.url()).await.unwrap();
+    proxy.lead_to(&second.url()).unwrap();
+    let in_recovery = "SELECT pg_is_in_recovery()";
+    assert!(!open.query_one(in_recovery, &[]).await.unwrap().get::<_, bool>(0));
+    let led = connect(proxy.url()).await.unwrap();
+    assert!(led.query_one(in_recovery, &[]).await.unwrap().get::<_, bool>(0));
+    // Who was connected to a server that ends is told so.
+    first.kill9().unwrap();
+    assert!(open.batch_execute("SELECT 1").await.is_err());
+    led.batch_execute("SELECT 1").await.unwrap();
 }
 
 #[tokio::test]
