@@ -50,6 +50,15 @@ pub(crate) fn cargo(root: &Path, arguments: &[&str]) -> Command {
     command
 }
 
+/// The same beside the servers that tests share. They are started first, and end with it.
+pub(crate) fn cargo_beside_servers(root: &Path, arguments: &[&str]) -> Command {
+    let beside = cargo(root, arguments);
+    let mut command =
+        cargo(root, &["run", "--quiet", "--locked", "--package", "redrive-test-servers", "--", "run", "--"]);
+    command.arg(beside.get_program()).args(beside.get_args());
+    command
+}
+
 /// Prints the command as a person would type it, runs it with our own output, and waits for it.
 pub(crate) fn run(mut command: Command) -> Result<(), Failure> {
     let shown = shown(&command);

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::command::{self, Failure, cargo};
+use crate::command::{self, Failure, cargo, cargo_beside_servers};
 use crate::{Exit, foreign, readme, tidy};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,14 +140,13 @@ fn clippy(root: &Path) -> Result<(), Failure> {
 
 /// Nextest where it is installed, because it runs the test binaries at the same time; it leaves out the doc tests.
 fn tests(root: &Path) -> Result<(), Failure> {
+    let all = ["--workspace", "--locked"];
     if command::has_subcommand(root, "nextest") {
-        command::run(cargo(
-            root,
-            &[&["nextest", "run", "--workspace", "--locked"][..], &TEST_CLOCK].concat(),
-        ))?;
-        command::run(cargo(root, &["test", "--doc", "--workspace", "--locked"]))
+        let tests = [&["nextest", "run"][..], &all, &TEST_CLOCK].concat();
+        command::run(cargo_beside_servers(root, &tests))?;
+        command::run(cargo(root, &[&["test", "--doc"][..], &all].concat()))
     } else {
-        command::run(cargo(root, &[&["test", "--workspace", "--locked"][..], &TEST_CLOCK].concat()))
+        command::run(cargo_beside_servers(root, &[&["test"][..], &all, &TEST_CLOCK].concat()))
     }
 }
 

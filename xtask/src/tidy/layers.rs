@@ -50,6 +50,8 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("fuzz", &["cli", "server", "wire", "broker", "store-embedded", "store-memory", "store", "core"]),
+    // Tests start servers by it, and no server of ours is among them.
+    ("test-servers", &[]),
     ("xtask", &[]),
 ];
 
