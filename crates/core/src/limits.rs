@@ -51,6 +51,8 @@ pub const LEASE_SETTLES_MAX: usize = 100;
 pub const REGISTRY_KEY_BYTES_MAX: usize = 256;
 /// Largest value of a registry entry or log record, in bytes.
 pub const REGISTRY_VALUE_BYTES_MAX: usize = 256 * 1024;
+/// Longest signal that one instance tells the others, in bytes: a `NOTIFY` of PostgreSQL carries less than 8,000.
+pub const SIGNAL_BYTES_MAX: usize = 4 * 1024;
 /// Most messages whose outcome one breaker remembers; the oldest outcome makes room.
 pub const BREAKER_WINDOW_MESSAGES_MAX: usize = 4_096;
 /// Most attempts that a broker traces at a time; more go untraced.

@@ -84,6 +84,7 @@ pub(crate) fn reference(setup: &Setup, restart_grace: Millis) -> MemoryStore {
         limits: setup.limits,
         first_epoch: setup.first_epoch,
         restart_grace,
+        shared: true,
         ..options
     })
 }
@@ -94,6 +95,10 @@ struct OpenMemory(Arc<MemoryStore>);
 impl Instance for OpenMemory {
     fn store(&self) -> Arc<dyn Store> {
         self.0.clone()
+    }
+
+    async fn another(&self) -> Option<Arc<dyn Store>> {
+        Some(Arc::new(self.0.door()?))
     }
 
     async fn restart(self: Box<Self>, now: Timestamp) -> Box<dyn Instance> {

@@ -19,6 +19,8 @@ pub enum Needs {
     Nothing,
     /// One call that changes several queues atomically.
     AtomicAcrossQueues,
+    /// Several instances on the same data.
+    Shared,
 }
 
 impl Needs {
@@ -27,6 +29,7 @@ impl Needs {
         match self {
             Self::Nothing => true,
             Self::AtomicAcrossQueues => capabilities.atomic_across_queues,
+            Self::Shared => capabilities.shared,
         }
     }
 }

@@ -179,6 +179,7 @@ fn capabilities(engine: &Engine) -> Capabilities {
         name: "embedded",
         atomic_across_queues: true,
         store_clock: true,
+        shared: false,
         survives: match options.durability {
             Durability::Sync => Survives::PowerLoss,
             Durability::Interval(_) | Durability::None => Survives::ProcessCrash,

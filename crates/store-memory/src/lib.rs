@@ -29,9 +29,10 @@ mod registry;
 mod release;
 mod reschedule;
 mod settle;
+mod signal;
 mod state;
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use redrive_core::lifecycle::Reschedule;
@@ -43,11 +44,12 @@ use redrive_core::time::{Millis, Timestamp};
 use redrive_store::{
     AckItem, Acked, Append, Batch, Bulk, BuryItem, Capabilities, CountBy, Counts, CreateQueue, DeleteQueue,
     EnqueueItem, EnqueueOutcome, Entry, EntryKey, EntryKind, EntryName, ExpireRequest, ExtendItem,
-    FailureGroup, Judged, LeaseRequest, Leased, Limit, ListRequest, LogName, LogRecord, NackItem, NextDue,
-    Now, Page, PauseQueue, QueueError, QueueStats, ReleaseItem, Released, Selection, Settled, Store,
-    StoreError, Survives, SweepRequest, UpdateQueue, WriteOutcome, Writes,
+    FailureGroup, Judged, LeaseRequest, Leased, Limit, ListRequest, Listener, LogName, LogRecord, NackItem,
+    NextDue, Now, Page, PauseQueue, QueueError, QueueStats, ReleaseItem, Released, Selection, Settled,
+    Signal, Store, StoreError, Survives, SweepRequest, UpdateQueue, WriteOutcome, Writes,
 };
 
+use crate::signal::Signals;
 use crate::state::State;
 
 /// What a store is opened with.
@@ -63,6 +65,8 @@ pub struct Options {
     pub first_epoch: u16,
     /// What a lease that has run out when the store is reopened is granted.
     pub restart_grace: Millis,
+    /// Whether it has several doors, each of them an instance to whoever stands behind it.
+    pub shared: bool,
 }
 
 impl Options {
@@ -74,6 +78,7 @@ impl Options {
             receipt_key,
             first_epoch: 1,
             restart_grace: Millis::from_secs(5),
+            shared: false,
         }
     }
 }
@@ -81,19 +86,29 @@ impl Options {
 /// A store that lives as long as the process.
 #[derive(Debug)]
 pub struct MemoryStore {
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
+    /// `None` where there is but one door.
+    signals: Option<Signals>,
 }
 
 impl MemoryStore {
     /// An empty store.
     pub fn new(options: Options) -> Self {
-        Self { state: Mutex::new(State::new(options)) }
+        let signals = options.shared.then(Signals::default);
+        Self { state: Arc::new(Mutex::new(State::new(options))), signals }
+    }
+
+    /// Another door to the same data, as another process would open a database; `None` where there is but one.
+    pub fn door(&self) -> Option<Self> {
+        let signals = self.signals.as_ref()?.door();
+        Some(Self { state: Arc::clone(&self.state), signals: Some(signals) })
     }
 
     /// What a durable store would be after it was closed, or crashed, and opened again at `now`: everything that
     /// was answered is there, leases go on in a new epoch, and what an instance kept for itself is forgotten.
     pub fn reopen(&self, now: Timestamp) -> Result<Self, StoreError> {
-        Ok(Self { state: Mutex::new(self.with(|state| state.reopened(now))?) })
+        let state = Arc::new(Mutex::new(self.with(|state| state.reopened(now))?));
+        Ok(Self { state, signals: self.signals.as_ref().map(|_| Signals::default()) })
     }
 
     /// Runs one verb on the state. A verb that panicked has left it half done only if the rules themselves are
@@ -122,6 +137,7 @@ impl Store for MemoryStore {
             name: "memory",
             atomic_across_queues: true,
             store_clock: false,
+            shared: self.signals.is_some(),
             survives: Survives::Nothing,
             restart_grace: self.with(|state| state.options.restart_grace),
         }
@@ -292,5 +308,16 @@ impl Store for MemoryStore {
 
     async fn log_trim(&self, log: &LogName, horizon: Timestamp) -> Result<u64, StoreError> {
         Ok(self.with(|state| state.log_trim(log, horizon)))
+    }
+
+    async fn tell(&self, signals: Vec<Signal>) -> Result<(), StoreError> {
+        if let Some(told) = &self.signals {
+            told.tell(&signals);
+        }
+        Ok(())
+    }
+
+    fn listen(&self) -> Option<Box<dyn Listener>> {
+        Some(Box::new(self.signals.as_ref()?.listen()))
     }
 }

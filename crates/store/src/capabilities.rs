@@ -24,6 +24,12 @@ pub struct Capabilities {
     pub atomic_across_queues: bool,
     /// Whether it has a clock of its own, so that calls may pass `Now::Store`.
     pub store_clock: bool,
+    /// Whether several instances may work on the data at a time. They tell each other what happened by [`Store::tell`] and
+    /// [`Store::listen`].
+    ///
+    /// [`Store::tell`]: crate::Store::tell
+    /// [`Store::listen`]: crate::Store::listen
+    pub shared: bool,
     /// What an acknowledged write survives.
     pub survives: Survives,
     /// What a lease that has run out when the store opens is granted from then on.

@@ -29,6 +29,7 @@ mod now;
 mod queue;
 mod registry;
 mod settle;
+mod signal;
 mod store;
 mod sweep;
 
@@ -50,5 +51,6 @@ pub use registry::{Entry, EntryKey, EntryKind, EntryName, Expect, Write, WriteOu
 pub use settle::{
     AckItem, Acked, BuryItem, ExtendItem, Judged, LeaseTarget, NackItem, ReleaseItem, Released, Settled,
 };
+pub use signal::{Heard, Listener, Notice, Signal};
 pub use store::Store;
 pub use sweep::{SweepRequest, Swept};

@@ -12,9 +12,9 @@ use redrive_core::time::Timestamp;
 use crate::{
     AckItem, Acked, Append, Batch, Bulk, BuryItem, Capabilities, CountBy, Counts, CreateQueue, DeleteQueue,
     EnqueueItem, EnqueueOutcome, Entry, EntryKey, EntryKind, EntryName, ExpireRequest, ExtendItem,
-    FailureGroup, Filter, Judged, LeaseRequest, Leased, Limit, ListRequest, LogName, LogRecord, NackItem,
-    NextDue, Now, Page, PauseQueue, QueueError, QueueStats, ReleaseItem, Released, Selection, Settled,
-    StoreError, SweepRequest, UpdateQueue, WriteOutcome, Writes,
+    FailureGroup, Filter, Judged, LeaseRequest, Leased, Limit, ListRequest, Listener, LogName, LogRecord,
+    NackItem, NextDue, Now, Page, PauseQueue, QueueError, QueueStats, ReleaseItem, Released, Selection,
+    Settled, Signal, StoreError, SweepRequest, UpdateQueue, WriteOutcome, Writes,
 };
 
 /// What keeps the queues. See the crate's page for the rules that hold for every method.
@@ -171,4 +171,18 @@ pub trait Store: Debug + Send + Sync {
 
     /// Forgets records appended before `horizon`; answers how many can no longer be read.
     async fn log_trim(&self, log: &LogName, horizon: Timestamp) -> Result<u64, StoreError>;
+
+    // Several instances on the same data, where `Capabilities::shared`; each is a store of its own, opened on its own.
+
+    /// Tells the other instances. Told is what was handed over; nobody waits until it is heard, and it may be lost. It is
+    /// not a part of what was written before it: who must not miss something looks, now and then.
+    async fn tell(&self, signals: Vec<Signal>) -> Result<(), StoreError> {
+        drop(signals);
+        Ok(())
+    }
+
+    /// Hears what the other instances tell, and never what this one told itself. `None` where there are no others.
+    fn listen(&self) -> Option<Box<dyn Listener>> {
+        None
+    }
 }

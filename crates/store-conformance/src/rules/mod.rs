@@ -13,6 +13,11 @@ macro_rules! rules {
             ]
         }
     };
+    ($file:literal; shared: $($shared:ident),+ $(,)?) => {
+        pub(super) fn rules() -> Vec<$crate::suite::Rule> {
+            vec![$(rules!(@one $file, $shared, Shared),)+]
+        }
+    };
     (@one $file:literal, $rule:ident, $needs:ident) => {
         $crate::suite::Rule {
             name: concat!($file, "::", stringify!($rule)),
@@ -59,6 +64,7 @@ mod registry;
 mod release;
 mod reschedule;
 mod retain;
+mod signal;
 mod time;
 
 use crate::suite::Rule;
@@ -98,6 +104,7 @@ pub(crate) fn all() -> Vec<Rule> {
         breaker::rules(),
         registry::rules(),
         log::rules(),
+        signal::rules(),
     ]
     .into_iter()
     .flatten()

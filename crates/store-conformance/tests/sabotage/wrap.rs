@@ -12,9 +12,9 @@ use redrive_core::time::Timestamp;
 use redrive_store::{
     AckItem, Acked, Append, Batch, Bulk, BuryItem, Capabilities, CountBy, Counts, CreateQueue, DeleteQueue,
     EnqueueItem, EnqueueOutcome, Entry, EntryKey, EntryKind, EntryName, ExpireRequest, ExtendItem,
-    FailureGroup, Judged, LeaseRequest, Leased, Limit, ListRequest, LogName, LogRecord, NackItem, NextDue,
-    Now, Page, PauseQueue, QueueError, QueueStats, ReleaseItem, Released, Selection, Settled, Store,
-    StoreError, SweepRequest, UpdateQueue, WriteOutcome, Writes,
+    FailureGroup, Judged, LeaseRequest, Leased, Limit, ListRequest, Listener, LogName, LogRecord, NackItem,
+    NextDue, Now, Page, PauseQueue, QueueError, QueueStats, ReleaseItem, Released, Selection, Settled,
+    Signal, Store, StoreError, SweepRequest, UpdateQueue, WriteOutcome, Writes,
 };
 use redrive_store_conformance::{Instance, Memory, Setup, Subject};
 
@@ -36,6 +36,10 @@ macro_rules! calls {
         impl Store for Sabotaged {
             fn capabilities(&self) -> Capabilities {
                 self.store.capabilities()
+            }
+
+            fn listen(&self) -> Option<Box<dyn Listener>> {
+                self.store.listen()
             }
 
             $(async fn $call(&self, $($argument: $type),*) -> $answer {
@@ -79,6 +83,7 @@ calls! {
     log_append(now: Now, log: &LogName, records: Append) -> Result<Vec<u64>, StoreError>;
     log_read(log: &LogName, after: u64, limit: Limit) -> Result<Vec<LogRecord>, StoreError>;
     log_trim(log: &LogName, horizon: Timestamp) -> Result<u64, StoreError>;
+    tell(signals: Vec<Signal>) -> Result<(), StoreError>;
 }
 
 #[derive(Debug)]
@@ -113,6 +118,11 @@ struct Open {
 impl Instance for Open {
     fn store(&self) -> Arc<dyn Store> {
         Arc::new(Sabotaged { store: self.inner.store(), sabotage: Arc::clone(&self.sabotage) })
+    }
+
+    async fn another(&self) -> Option<Arc<dyn Store>> {
+        let store = self.inner.another().await?;
+        Some(Arc::new(Sabotaged { store, sabotage: Arc::clone(&self.sabotage) }))
     }
 
     async fn restart(self: Box<Self>, now: Timestamp) -> Box<dyn Instance> {

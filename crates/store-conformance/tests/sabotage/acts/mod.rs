@@ -78,6 +78,7 @@ acts! {
     serving::TwoProbes: "breaker::one_probe_means_one_over_all_instances", Found;
     serving::ProbeBurnsAttempts: "breaker::an_open_breaker_burns_no_attempt", Found;
     serving::MoreIsNeverSaid: "lease::more_leases_ran_out_than_one_call_ends", Found;
+    serving::NamesAreFolded: "signal::whatever_may_be_told_arrives_as_it_was", NotSeen;
     serving::CursorSkipsOne: "list::pages_go_on_where_the_last_one_ended", NotSeen;
 }
 

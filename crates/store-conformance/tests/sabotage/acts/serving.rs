@@ -9,7 +9,7 @@ use redrive_core::queue::QueueName;
 use redrive_core::time::Timestamp;
 use redrive_store::{
     AckItem, Acked, Batch, Bulk, Expect, Filter, LeaseRequest, LeaseTarget, Leased, Limit, ListRequest, Now,
-    Page, Pick, QueueError, QueueStats, ReleaseItem, Selection, Settled, Store, StoreError, Write,
+    Page, Pick, QueueError, QueueStats, ReleaseItem, Selection, Settled, Signal, Store, StoreError, Write,
     WriteOutcome, Writes,
 };
 
@@ -207,5 +207,17 @@ impl Sabotage for CursorSkipsOne {
             page.messages.pop();
         }
         Ok(page)
+    }
+}
+
+/// What is told goes through something that knows no capital letters, as the channels of a database do.
+#[derive(Debug, Default)]
+pub(super) struct NamesAreFolded;
+
+#[async_trait]
+impl Sabotage for NamesAreFolded {
+    async fn tell(&self, store: &dyn Store, signals: Vec<Signal>) -> Result<(), StoreError> {
+        let folded = |signal: Signal| Signal::decode(&signal.encode().to_lowercase());
+        store.tell(signals.into_iter().filter_map(folded).collect()).await
     }
 }
