@@ -13,8 +13,8 @@ use redrive_core::time::{Millis, Timestamp};
 use redrive_store::{
     AckItem, Acked, Append, Batch, Bulk, BuryItem, Capabilities, CountBy, Counts, CreateQueue, DeleteQueue,
     EnqueueItem, EnqueueOutcome, Entry, EntryKey, EntryKind, EntryName, ExpireRequest, ExtendItem, FailureGroup,
-    Judged, LeaseRequest, Leased, Limit, ListRequest, LogName, LogRecord, NackItem, NextDue, Now, Page, PauseQueue,
-    QueueError, QueueStats, ReleaseItem, Released, Selection, Settled, Store, StoreError, Survives, SweepRequest,
+    Judged, LeaseRequest, Leased, Limit, ListRequest, Listener, LogName, LogRecord, NackItem, NextDue, Now, Page, PauseQueue,
+    QueueError, QueueStats, ReleaseItem, Released, Selection, Settled, Signal, Store, StoreError, Survives, SweepRequest,
     UpdateQueue, WriteOutcome, Writes,
 };
 
@@ -44,6 +44,8 @@ pub(crate) struct Shared {
     pub(crate) options: Options,
     receipt_key: ReceiptKey,
     epoch: AtomicU16,
+    /// What this instance is called among the others.
+    pub(crate) name: String,
     cache: Mutex<HashMap<QueueName, Arc<Known>>>,
     turns: Mutex<HashMap<i32, Turns>>,
 }
@@ -72,6 +74,7 @@ impl PostgresStore {
         let running = tokio::spawn(connection);
         migrate::migrate(&mut client, &options).await?;
         let (receipt_key, epoch) = migrate::shared(&mut client, &options, fresh_key).await?;
+        let name = client.query_one("SELECT gen_random_uuid()::text", &[]).await.map_err(unavailable)?.get(0);
         drop(client);
         // It ends by itself once nobody uses it; how is not of interest.
         drop(running.await);
@@ -80,6 +83,7 @@ impl PostgresStore {
             options,
             receipt_key,
             epoch: AtomicU16::new(epoch),
+            name,
             cache: Mutex::default(),
             turns: Mutex::default(),
         })))
@@ -117,6 +121,7 @@ impl Store for PostgresStore {
             name: "postgres",
             atomic_across_queues: true,
             store_clock: true,
+            shared: true,
             survives: Survives::PowerLoss,
             restart_grace: Millis::ZERO,
         }
@@ -151,7 +156,11 @@ impl Store for PostgresStore {
     }
 
     async fn enqueue(&self, now: Now, batch: Batch<EnqueueItem>) -> Result<Vec<EnqueueOutcome>, StoreError> {
-        store_call(|| self.0.enqueue(now, &batch)).await
+        store_call(async || match self.0.enqueue_fast(now, &batch).await? {
+            Some(outcomes) => Ok(outcomes),
+            None => self.0.enqueue(now, &batch).await,
+        })
+        .await
     }
 
     async fn lease(&self, now: Now, request: LeaseRequest) -> Result<Leased, QueueError> {
@@ -163,11 +172,19 @@ impl Store for PostgresStore {
     }
 
     async fn ack(&self, now: Now, batch: Batch<AckItem>) -> Result<Vec<Settled<Acked>>, StoreError> {
-        store_call(|| self.0.ack(now, &batch)).await
+        store_call(async || match self.0.ack_fast(now, &batch).await? {
+            Some(outcomes) => Ok(outcomes),
+            None => self.0.ack(now, &batch).await,
+        })
+        .await
     }
 
     async fn nack(&self, now: Now, batch: Batch<NackItem>, seed: u64) -> Result<Vec<Settled<Judged>>, StoreError> {
-        store_call(|| self.0.nack(now, &batch, seed)).await
+        store_call(async || match self.0.nack_fast(now, &batch, seed).await? {
+            Some(outcomes) => Ok(outcomes),
+            None => self.0.nack(now, &batch, seed).await,
+        })
+        .await
     }
 
     async fn release(&self, now: Now, batch: Batch<ReleaseItem>) -> Result<Vec<Settled<Released>>, StoreError> {
@@ -257,5 +274,13 @@ impl Store for PostgresStore {
 
     async fn log_trim(&self, log: &LogName, horizon: Timestamp) -> Result<u64, StoreError> {
         store_call(|| self.0.log_trim(log, horizon)).await
+    }
+
+    async fn tell(&self, signals: Vec<Signal>) -> Result<(), StoreError> {
+        store_call(|| self.0.tell(&signals)).await
+    }
+
+    fn listen(&self) -> Option<Box<dyn Listener>> {
+        Some(Box::new(self.0.listen()))
     }
 }
