@@ -7,7 +7,7 @@ use redrive_core::lifecycle::Terms;
 use redrive_core::message::{DedupKey, FairnessKey, Lane, Message, MessageId, MessageType, Phase, Source};
 use redrive_core::policy::{LaneCredit, Ring};
 use redrive_core::queue::{Queue, QueueName, QueueSettings, Totals};
-use redrive_core::time::Timestamp;
+use redrive_core::time::{Millis, Timestamp};
 use redrive_store::{Entry, EntryKey, LogName, Now, QueueNotFound, StoreError};
 
 use crate::Options;
@@ -127,8 +127,10 @@ impl State {
         for queue in next.queues.values_mut() {
             queue.turns = Turns::default();
             for message in queue.messages.values_mut() {
+                // Without a grace the deadline stays what it was: other instances may be at work.
                 if let Phase::Leased(lease) = &mut message.progress.phase
                     && lease.deadline <= next.floor
+                    && self.options.restart_grace > Millis::ZERO
                 {
                     lease.deadline = granted;
                 }

@@ -21,13 +21,11 @@ clock AS MATERIALIZED (
 ),
 guard AS MATERIALIZED (
     SELECT now, q.stamp,
-        $5::boolean AND (
-            EXISTS (SELECT FROM redrive.message m WHERE m.queue_id = $1 AND m.state = 2 AND m.deadline <= now)
-            OR EXISTS (SELECT FROM redrive.message m
-                WHERE m.queue_id = $1 AND m.state < 2 AND m.expires_at IS NOT NULL AND m.expires_at <= now)
-            OR EXISTS (SELECT FROM redrive.message m
-                WHERE m.queue_id = $1 AND m.state = 0 AND m.visible_at <= now)
-        ) AS sweep
+        EXISTS (SELECT FROM redrive.message m WHERE m.queue_id = $1 AND m.state = 2 AND m.deadline <= now)
+        OR EXISTS (SELECT FROM redrive.message m
+            WHERE m.queue_id = $1 AND m.state < 2 AND m.expires_at IS NOT NULL AND m.expires_at <= now)
+        OR EXISTS (SELECT FROM redrive.message m
+            WHERE m.queue_id = $1 AND m.state = 0 AND m.visible_at <= now) AS due
     FROM clock LEFT JOIN redrive.queue q ON q.id = $1
 ),
 -- Which types and sources, by number; null for all.
@@ -45,7 +43,7 @@ has AS MATERIALIZED (
         CASE WHEN $24::integer IS NULL THEN 2147483647 ELSE greatest(0, $24::integer - (
             SELECT count(*) FROM redrive.message m WHERE m.queue_id = $1 AND m.state = 2 AND m.retry)::integer)
         END AS retries_left
-    FROM guard WHERE stamp = $4 AND NOT sweep
+    FROM guard WHERE stamp = $4 AND NOT ($5::boolean AND due)
 ),
 lane AS MATERIALIZED (
     SELECT false AS retry, $10::text COLLATE "C" AS pos, $11::boolean AS inclusive, $12::integer AS left_of_turn,
@@ -226,7 +224,7 @@ missed AS MATERIALIZED (
     -- Whether a key gave all that it was asked for, so that it may have more.
     EXISTS (SELECT FROM pick p WHERE p.i = p.quota - 1) AS some_gave_all
 )
-SELECT g.now, g.stamp, g.sweep, h.fresh AND h.retry AS contested, missed.missed,
+SELECT g.now, g.stamp, g.due, h.fresh AND h.retry AS contested, missed.missed,
     missed.some_gave_all, h.fresh, h.retries_left,
     (SELECT last_value FROM redrive.place) AS circle,
     fresh.n AS fresh_n, fresh_came.last_key AS fresh_end, fresh_came.steps >= fresh.n + 64 AS fresh_cut,

@@ -70,7 +70,8 @@ impl Walk {
 struct Status {
     now: Timestamp,
     stamp: Option<i64>,
-    sweep: bool,
+    /// Whether something is overdue, too old, or due and not made ready yet.
+    due: bool,
     contested: bool,
     missed: bool,
     some_gave_all: bool,
@@ -102,7 +103,7 @@ impl Status {
         let mut from = Columns::from(row, 0);
         let now = time(from.take()?);
         let stamp = from.take()?;
-        let sweep = from.take::<Option<bool>>()?.unwrap_or_default();
+        let due = from.take::<Option<bool>>()?.unwrap_or_default();
         let contested = from.take::<Option<bool>>()?.unwrap_or_default();
         let (missed, some_gave_all) = (from.take()?, from.take()?);
         let has_fresh = from.take::<Option<bool>>()?.unwrap_or_default();
@@ -113,7 +114,7 @@ impl Status {
             Ok(LaneStatus { asked, end, cut: from.take::<Option<bool>>()?.unwrap_or_default() })
         };
         let (fresh, retry) = (lane()?, lane()?);
-        Ok(Self { now, stamp, sweep, contested, missed, some_gave_all, has_fresh, retries_left, circle, fresh, retry })
+        Ok(Self { now, stamp, due, contested, missed, some_gave_all, has_fresh, retries_left, circle, fresh, retry })
     }
 }
 
@@ -174,7 +175,7 @@ impl Shared {
                     continue;
                 }
             }
-            if claimed.status.sweep {
+            if sweep_first && claimed.status.due {
                 drop(session);
                 let (swept, more) = self.sweep_before_lease(now, request).await?;
                 leased.swept = swept;
@@ -184,12 +185,14 @@ impl Shared {
                 continue;
             }
             sweep_first = false;
+            // Others may be about to end what is overdue: what they make ready is more to have.
+            leased.more |= claimed.status.due;
             let taken = self.served(&known, &ask, &claimed);
             let Claimed { status, messages } = claimed;
             leased.messages.extend(messages.into_iter().map(|picked| picked.kept.message));
             if leased.messages.len() >= request.limit.get() {
                 // Full, so there may be more; unless all that is left are retries, and no more of them may be out.
-                leased.more = status.has_fresh || items(taken.retry) < i64::from(status.retries_left);
+                leased.more |= status.has_fresh || items(taken.retry) < i64::from(status.retries_left);
                 return Ok(leased);
             }
             if status.missed {

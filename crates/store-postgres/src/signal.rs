@@ -3,14 +3,14 @@
 //! The channel has the name of the schema. A notification is a line `@` with the name of its sender, which then does not
 //! listen to itself, and a line for each signal. The SQL functions send signals without a sender: everybody hears them.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::StreamExt;
 use redrive_store::{Heard, Listener, Signal};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::Notify;
 use tokio_postgres::{AsyncMessage, NoTls};
 
 use crate::error::Fault;
@@ -34,11 +34,9 @@ impl Shared {
     }
 
     pub(crate) fn listen(&self) -> Hearing {
-        let (told, heard) = mpsc::channel(HEARD_MAX);
-        let lost = Arc::new(Lost { told: AtomicBool::new(false), woken: Notify::new() });
-        let ear = Ear { options: self.options.clone(), name: self.name.clone(), told, lost: Arc::clone(&lost) };
-        let running = tokio::spawn(ear.run());
-        Hearing { heard, lost, running }
+        let heard = Arc::new(Heap::default());
+        let ear = Ear { options: self.options.clone(), name: self.name.clone(), heard: Arc::clone(&heard) };
+        Hearing { heard, running: tokio::spawn(ear.run()) }
     }
 }
 
@@ -64,16 +62,52 @@ fn signals<'p>(name: &str, payload: &'p str) -> impl Iterator<Item = Signal> + '
     payload.lines().filter(move |_| !own).filter_map(Signal::decode)
 }
 
-#[derive(Debug)]
-struct Lost {
-    told: AtomicBool,
+/// What was heard and not yet taken.
+#[derive(Debug, Default)]
+struct Heap {
+    state: Mutex<HeapState>,
     woken: Notify,
 }
 
-impl Lost {
-    fn tell(&self) {
-        self.told.store(true, Ordering::Release);
+#[derive(Debug, Default)]
+struct HeapState {
+    signals: VecDeque<Signal>,
+    /// Whether some in front of the first were missed.
+    lost: bool,
+}
+
+impl Heap {
+    fn lock(&self) -> MutexGuard<'_, HeapState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds what was heard; the oldest makes room.
+    fn add(&self, signals: impl Iterator<Item = Signal>) {
+        let mut state = self.lock();
+        for signal in signals {
+            if state.signals.len() == HEARD_MAX {
+                state.signals.pop_front();
+                state.lost = true;
+            }
+            state.signals.push_back(signal);
+        }
         self.woken.notify_one();
+    }
+
+    /// Anything may have been missed; what was heard before tells nothing more.
+    fn lose(&self) {
+        let mut state = self.lock();
+        state.signals.clear();
+        state.lost = true;
+        self.woken.notify_one();
+    }
+
+    fn take(&self) -> Option<Heard> {
+        let mut state = self.lock();
+        if std::mem::take(&mut state.lost) {
+            return Some(Heard::Lost);
+        }
+        state.signals.pop_front().map(Heard::Signal)
     }
 }
 
@@ -81,14 +115,13 @@ impl Lost {
 struct Ear {
     options: Options,
     name: String,
-    told: mpsc::Sender<Signal>,
-    lost: Arc<Lost>,
+    heard: Arc<Heap>,
 }
 
 impl Ear {
     async fn run(self) {
         let mut wait = RECONNECT.0;
-        while !self.told.is_closed() {
+        loop {
             match self.listen().await {
                 Ok(()) => wait = RECONNECT.0,
                 Err(error) => {
@@ -96,10 +129,7 @@ impl Ear {
                     wait = (wait * 2).min(RECONNECT.1);
                 }
             }
-            tokio::select! {
-                () = pause(wait) => {}
-                () = self.told.closed() => {}
-            }
+            pause(wait).await;
         }
     }
 
@@ -116,23 +146,16 @@ impl Ear {
                     listens?;
                     is_listening = true;
                     // From here on nothing is missed; before, anything was.
-                    self.lost.tell();
+                    self.heard.lose();
                 }
                 message = messages.next() => match message {
-                    Some(Ok(AsyncMessage::Notification(heard))) => self.heard(heard.payload()),
+                    Some(Ok(AsyncMessage::Notification(heard))) => {
+                        self.heard.add(signals(&self.name, heard.payload()));
+                    }
                     Some(Ok(_)) => {}
                     Some(Err(error)) => return Err(error),
                     None => return Ok(()),
                 },
-                () = self.told.closed() => return Ok(()),
-            }
-        }
-    }
-
-    fn heard(&self, payload: &str) {
-        for signal in signals(&self.name, payload) {
-            if self.told.try_send(signal).is_err() {
-                self.lost.tell();
             }
         }
     }
@@ -147,8 +170,7 @@ async fn pause(time: Duration) {
 /// One who listens.
 #[derive(Debug)]
 pub(crate) struct Hearing {
-    heard: mpsc::Receiver<Signal>,
-    lost: Arc<Lost>,
+    heard: Arc<Heap>,
     running: tokio::task::JoinHandle<()>,
 }
 
@@ -162,18 +184,10 @@ impl Drop for Hearing {
 impl Listener for Hearing {
     async fn hear(&mut self) -> Heard {
         loop {
-            if self.lost.told.swap(false, Ordering::AcqRel) {
-                return Heard::Lost;
+            if let Some(heard) = self.heard.take() {
+                return heard;
             }
-            tokio::select! {
-                biased;
-                signal = self.heard.recv() => match signal {
-                    Some(signal) => return Heard::Signal(signal),
-                    // The task only ends with this.
-                    None => std::future::pending().await,
-                },
-                () = self.lost.woken.notified() => {}
-            }
+            self.heard.woken.notified().await;
         }
     }
 }
