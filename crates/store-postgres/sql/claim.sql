@@ -222,13 +222,16 @@ missed AS MATERIALIZED (
             AND NOT EXISTS (SELECT FROM chosen WHERE chosen.id = m.id)
     ) AS missed,
     -- Whether a key gave all that it was asked for, so that it may have more.
-    EXISTS (SELECT FROM pick p WHERE p.i = p.quota - 1) AS some_gave_all
+    EXISTS (SELECT FROM pick p WHERE NOT p.retry AND p.i = p.quota - 1) AS fresh_gave_all,
+    EXISTS (SELECT FROM pick p WHERE p.retry AND p.i = p.quota - 1) AS retry_gave_all
 )
 SELECT g.now, g.stamp, g.due, h.fresh AND h.retry AS contested, missed.missed,
-    missed.some_gave_all, h.fresh, h.retries_left,
+    h.fresh, h.retries_left,
     (SELECT last_value FROM redrive.place) AS circle,
     fresh.n AS fresh_n, fresh_came.last_key AS fresh_end, fresh_came.steps >= fresh.n + 64 AS fresh_cut,
+    fresh_came.steps >= fresh.n + 64 OR missed.fresh_gave_all AS fresh_more,
     retry.n AS retry_n, retry_came.last_key AS retry_end, retry_came.steps >= retry.n + 64 AS retry_cut,
+    retry_came.steps >= retry.n + 64 OR missed.retry_gave_all AS retry_more,
     c.new_circle, c.weight, c.credit, c.retry,
     {message c}, {story}, {content}
 FROM guard g

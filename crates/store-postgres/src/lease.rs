@@ -24,7 +24,7 @@ use crate::work::{Lock, Work};
 /// Delayed messages whose time has come that one call makes ready.
 const PROMOTED_MAX: i64 = 1_000;
 /// The columns of a claim before those of the message.
-const STATUS_COLUMNS: usize = 19;
+const STATUS_COLUMNS: usize = 20;
 /// Statements that one call claims with at most; then it says that there is more.
 const CLAIMS_MAX: usize = 8;
 
@@ -74,7 +74,6 @@ struct Status {
     due: bool,
     contested: bool,
     missed: bool,
-    some_gave_all: bool,
     has_fresh: bool,
     retries_left: i32,
     circle: i64,
@@ -89,12 +88,14 @@ struct LaneStatus {
     end: Option<String>,
     /// Whether the walk was cut off.
     cut: bool,
+    /// Whether it was, or a key gave all that it was asked for, so that there may be more.
+    more: bool,
 }
 
 impl LaneStatus {
     /// Whether a lane that gave so many has no more to give. One that was asked for nothing has not said so.
     fn ended(&self, taken: usize) -> bool {
-        self.asked.is_none_or(|asked| items(taken) < i64::from(asked)) && !self.cut
+        self.asked.is_none_or(|asked| items(taken) < i64::from(asked)) && !self.more
     }
 }
 
@@ -105,16 +106,17 @@ impl Status {
         let stamp = from.take()?;
         let due = from.take::<Option<bool>>()?.unwrap_or_default();
         let contested = from.take::<Option<bool>>()?.unwrap_or_default();
-        let (missed, some_gave_all) = (from.take()?, from.take()?);
+        let missed = from.take()?;
         let has_fresh = from.take::<Option<bool>>()?.unwrap_or_default();
         let retries_left = from.take::<Option<i32>>()?.unwrap_or_default();
         let circle = from.take()?;
         let mut lane = || -> Result<LaneStatus, StoreError> {
             let (asked, end) = (from.take()?, from.take()?);
-            Ok(LaneStatus { asked, end, cut: from.take::<Option<bool>>()?.unwrap_or_default() })
+            let cut = from.take::<Option<bool>>()?.unwrap_or_default();
+            Ok(LaneStatus { asked, end, cut, more: from.take::<Option<bool>>()?.unwrap_or_default() })
         };
         let (fresh, retry) = (lane()?, lane()?);
-        Ok(Self { now, stamp, due, contested, missed, some_gave_all, has_fresh, retries_left, circle, fresh, retry })
+        Ok(Self { now, stamp, due, contested, missed, has_fresh, retries_left, circle, fresh, retry })
     }
 }
 
@@ -203,7 +205,7 @@ impl Shared {
             if status.contested && fresh_ended != retry_ended {
                 // One lane ran dry: the other one serves the rest.
                 (fresh, retry) = (fresh && !fresh_ended, retry && !retry_ended);
-            } else if !(status.some_gave_all || status.fresh.cut || status.retry.cut) {
+            } else if !(status.fresh.more || status.retry.more) {
                 return Ok(leased);
             }
         }
