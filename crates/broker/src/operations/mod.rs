@@ -198,7 +198,8 @@ impl Broker {
                 // Whoever runs it writes it down.
                 return Ok(operation);
             }
-            let run = wish == Wish::Run && self.may_take(&operation);
+            // Where it is this instance's, nobody here carries it out any more.
+            let run = wish == Wish::Run && (self.owns(&operation) || self.may_take(&operation));
             operation.updated_at = self.now();
             let operation = if run { self.signed(operation) } else { operation };
             match self.keep_operation(&operation, Some(version)).await {

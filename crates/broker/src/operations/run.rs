@@ -78,7 +78,7 @@ impl Broker {
                 Millis::new(touched.saturating_mul(1_000) / u64::from(rate.max(1)))
             }),
             Ok(None) => return Ok(Next::Over),
-            Err(error) if error.advice() == RetryAdvice::Retry => {
+            Err(error) if self.may_step_again(&error) => {
                 tracing::warn!(id = %ours.operation.id, %error, "a step of an operation is tried again");
                 TRY_AGAIN
             }
@@ -96,10 +96,38 @@ impl Broker {
             self.tell_operation(&ours.operation);
             return Ok(Next::Over);
         }
-        tokio::select! {
-            () = pause(wait) => Ok(Next::Step),
-            () = asked.look.notified() => self.reconcile(ours).await,
-            changed = asked.wished.changed() => Ok(if changed.is_err() { Next::Over } else { Next::Step }),
+        self.wait_for_step(wait, ours, asked).await
+    }
+
+    /// Waits before the next step, unless somebody wants something else first.
+    async fn wait_for_step(
+        &self,
+        wait: Millis,
+        ours: &mut Ours,
+        asked: &mut Asked,
+    ) -> Result<Next, BrokerError> {
+        let mut waited = pin!(pause(wait));
+        loop {
+            tokio::select! {
+                () = &mut waited => return Ok(Next::Step),
+                changed = asked.wished.changed() => {
+                    return Ok(if changed.is_err() { Next::Over } else { Next::Step });
+                }
+                // What others want is wished for here then.
+                () = asked.look.notified() => if self.reconcile(ours).await? == Next::Over {
+                    return Ok(Next::Over);
+                },
+            }
+        }
+    }
+
+    /// Whether a step that failed is done again. A database may lose an answer and go on; what the step had done by then is
+    /// not done twice, and not counted.
+    fn may_step_again(&self, error: &BrokerError) -> bool {
+        match error.advice() {
+            RetryAdvice::Retry => true,
+            RetryAdvice::Ask => self.peers.is_some(),
+            RetryAdvice::GiveUp => false,
         }
     }
 

@@ -4,6 +4,7 @@
 
 mod breaker;
 mod cached;
+mod crowd;
 mod door;
 mod events;
 mod operations;
