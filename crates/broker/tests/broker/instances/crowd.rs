@@ -32,8 +32,12 @@ async fn consume(broker: Broker, call: LeaseCall, mut dice: Dice, acked: Acked) 
                     }
                 }
                 6..=7 => {
-                    let (asked, error) = (Asked::Nothing, ErrorText::new("boom"));
-                    let nack = Nack { receipt: delivery.receipt, asked, error, checkpoint: None };
+                    let nack = Nack {
+                        receipt: delivery.receipt,
+                        asked: Asked::Nothing,
+                        error: ErrorText::new("boom"),
+                        checkpoint: None,
+                    };
                     broker.nack(vec![nack]).await.unwrap();
                 }
                 _ => {}
