@@ -15,10 +15,12 @@ use crate::clock::Clock;
 use crate::config::BrokerConfig;
 use crate::error::BrokerError;
 use crate::events::{Events, Watch};
+use crate::instances::Peers;
 use crate::lease::Polls;
 use crate::metrics::Metrics;
 use crate::operations::Operations;
 use crate::queues::Queues;
+use crate::sweep::Sweeper;
 use crate::trace::Traces;
 
 /// What all handles of a broker share.
@@ -35,6 +37,8 @@ pub struct Shared {
     pub(crate) polls: Polls,
     pub(crate) operations: Operations,
     pub(crate) traces: Option<Traces>,
+    /// The other instances; `None` where the store has one owner.
+    pub(crate) peers: Option<Peers>,
     /// A lease or a message may be due earlier than the sweeper thinks.
     pub(crate) sweep_sooner: Notify,
     stopping: watch::Sender<bool>,
@@ -75,6 +79,7 @@ impl Background {
         }
         self.broker.operations.rest().await;
         self.tasks.shutdown().await;
+        self.broker.leave_peers().await;
     }
 }
 
@@ -86,16 +91,18 @@ impl Broker {
         config: BrokerConfig,
     ) -> Result<(Self, Background), BrokerError> {
         let receipts = store.receipt_key().await?;
+        let peers = if store.capabilities().shared { Some(Peers::new()?) } else { None };
         let broker = Self(Arc::new(Shared {
             receipts,
             clock,
             queues: Queues::default(),
-            events: Arc::new(Events::new(config.events_kept)),
+            events: Arc::new(Events::new(config.events_kept, peers.as_ref().map(Peers::outbox))),
             metrics: Metrics::new(config.metric_labels_max),
             chance: Chance::new()?,
             polls: Polls::default(),
             operations: Operations::default(),
             traces: config.traces.as_ref().map(Traces::new),
+            peers,
             sweep_sooner: Notify::new(),
             stopping: watch::Sender::new(false),
             store,
@@ -105,7 +112,8 @@ impl Broker {
         let mut tasks = JoinSet::new();
         let events = Arc::clone(&broker.events);
         tasks.spawn(async move { events.run().await });
-        for sweeper in crate::sweep::SWEEPERS {
+        broker.join_peers(&mut tasks);
+        for sweeper in Sweeper::of(&broker) {
             let broker = broker.clone();
             tasks.spawn(async move { broker.keep_sweeping(sweeper).await });
         }

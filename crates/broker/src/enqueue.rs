@@ -206,6 +206,9 @@ impl Broker {
             }
             self.metrics.enqueued(queue, new, duplicates);
             self.events.tell(Happening::Enqueue, queue, new, Trigger::Producer, now);
+            if new > 0 {
+                self.tell_ready(queue);
+            }
         }
     }
 

@@ -13,6 +13,7 @@ use redrive_core::time::{Millis, Timestamp};
 use tokio::sync::{Notify, watch};
 
 use crate::clock::pause;
+use crate::instances::Outbox;
 
 /// How long events of one kind are counted together.
 const COALESCE: Millis = Millis::new(20);
@@ -33,6 +34,9 @@ pub enum Trigger {
 }
 
 impl Trigger {
+    /// Every one of them.
+    pub const ALL: [Self; 4] = [Self::Producer, Self::Consumer, Self::Scheduler, Self::Operator];
+
     /// The word in the payload.
     pub const fn name(self) -> &'static str {
         match self {
@@ -68,6 +72,19 @@ pub enum Act {
 }
 
 impl Act {
+    /// Every one of them.
+    pub const ALL: [Self; 9] = [
+        Self::Created,
+        Self::Updated,
+        Self::Deleted,
+        Self::Paused,
+        Self::Resumed,
+        Self::Discarded,
+        Self::Moved,
+        Self::Rescheduled,
+        Self::Operation,
+    ];
+
     /// The word in the payload.
     pub const fn name(self) -> &'static str {
         match self {
@@ -159,16 +176,19 @@ pub(crate) struct Events {
     keep: usize,
     pending: Notify,
     told: watch::Sender<u64>,
+    /// By which the watchers of other instances are told.
+    outbox: Option<Arc<Outbox>>,
 }
 
 impl Events {
-    pub(crate) fn new(keep: NonZeroUsize) -> Self {
+    pub(crate) fn new(keep: NonZeroUsize, outbox: Option<Arc<Outbox>>) -> Self {
         let state = State { kept: VecDeque::new(), pending: Vec::new(), last_offset: 0 };
         Self {
             state: Mutex::new(state),
             keep: keep.get(),
             pending: Notify::new(),
             told: watch::Sender::new(0),
+            outbox,
         }
     }
 
@@ -220,14 +240,37 @@ impl Events {
     }
 
     fn flush(&self, state: &mut State) {
-        for mut event in std::mem::take(&mut state.pending) {
-            state.last_offset += 1;
-            event.offset = state.last_offset;
-            if state.kept.len() == self.keep {
-                state.kept.pop_front();
+        for event in std::mem::take(&mut state.pending) {
+            if let Some(outbox) = &self.outbox {
+                outbox.event(&event);
             }
-            state.kept.push_back(Arc::new(event));
+            self.keep(state, event);
         }
+        self.told.send_replace(state.last_offset);
+    }
+
+    fn keep(&self, state: &mut State, mut event: Event) {
+        state.last_offset += 1;
+        event.offset = state.last_offset;
+        if state.kept.len() == self.keep {
+            state.kept.pop_front();
+        }
+        state.kept.push_back(Arc::new(event));
+    }
+
+    /// Tells an event of another instance here, and nowhere else. Those that were alike were counted together there.
+    pub(crate) fn pass_on(&self, event: Event) {
+        let mut state = self.lock();
+        self.keep(&mut state, event);
+        self.told.send_replace(state.last_offset);
+    }
+
+    /// Events of other instances were missed, nobody knows how many: every reader is told.
+    pub(crate) fn lose(&self) {
+        let mut state = self.lock();
+        // A number that nobody will find.
+        state.last_offset += 1;
+        state.kept.clear();
         self.told.send_replace(state.last_offset);
     }
 
@@ -306,7 +349,7 @@ mod tests {
     }
 
     fn events(keep: usize) -> Arc<Events> {
-        Arc::new(Events::new(NonZeroUsize::new(keep).unwrap()))
+        Arc::new(Events::new(NonZeroUsize::new(keep).unwrap(), None))
     }
 
     fn tell(events: &Events, what: Happening, count: u64) {
@@ -354,5 +397,30 @@ mod tests {
         }
         assert_eq!(watch.next().await, Told::Lagged(3));
         assert!(matches!(watch.next().await, Told::Event(event) if event.offset == 4));
+    }
+
+    #[tokio::test]
+    async fn what_was_missed_elsewhere_is_told_to_every_reader_once() {
+        let events = events(4);
+        tell(&events, Happening::Queue(Act::Paused), 0);
+        let (mut idle, mut behind) = (events.watch(None), events.watch(Some(0)));
+        events.lose();
+        tell(&events, Happening::Queue(Act::Resumed), 0);
+        for watch in [&mut idle, &mut behind] {
+            assert_eq!(watch.next().await, Told::Lagged(2));
+            assert!(matches!(watch.next().await, Told::Event(event) if event.offset == 3));
+        }
+        let mut later = events.watch(None);
+        events.pass_on(Event {
+            offset: 0,
+            what: Happening::Ack,
+            at: Timestamp::EPOCH,
+            queue: queue(),
+            count: 7,
+            dlq_count: 0,
+            trigger: Trigger::Consumer,
+        });
+        let Told::Event(passed) = later.next().await else { panic!("nothing was missed") };
+        assert_eq!((passed.offset, passed.count), (4, 7));
     }
 }

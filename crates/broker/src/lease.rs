@@ -1,16 +1,16 @@
 //! lease: ready → leased, and the wait for something to become ready.
 //!
 //! A poll that finds nothing waits to be woken; it never looks again by itself. What wakes it: an enqueue, whatever
-//! makes a message ready again, a resume, a change of a breaker, and the queue's timer, which knows when the next delayed
-//! message is due and when the next pause ends.
+//! makes a message ready again, a resume, a change of a breaker, here or at another instance, and the queue's timer, which
+//! knows when the next delayed message is due and when the next pause ends.
 
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use redrive_core::lease::ConsumerName;
-use redrive_core::message::Message;
-use redrive_core::policy::{Allowance, ProbeTicket};
+use redrive_core::message::{Message, MessageId};
+use redrive_core::policy::{Allowance, Breaker, ProbeTicket};
 use redrive_core::queue::QueueName;
 use redrive_core::receipt::Claim;
 use redrive_core::time::{Millis, Timestamp};
@@ -228,26 +228,34 @@ impl Broker {
 
     /// One message to see whether an outage is over.
     async fn probe(&self, live: &Arc<Live>, request: LeaseRequest) -> Result<Look, BrokerError> {
-        let now = self.now();
-        let reserved = {
-            let mut rules = live.rules();
-            let breaker = rules.breaker.as_mut();
-            breaker.and_then(|breaker| Some((breaker.reserve_probe(now)?, breaker.last_probe())))
+        let reserve = |breaker: &mut Breaker, now| {
+            let ticket = breaker.reserve_probe(now);
+            (ticket.map(|ticket| (ticket, breaker.last_probe())), None)
         };
-        let Some((ticket, avoid)) = reserved else {
-            return Ok(Look::Nothing(None));
+        let Some((ticket, avoid)) = self.act_on_breaker(live, reserve).await?.flatten() else {
+            // Whoever has it is heard of when it is free.
+            return Ok(Look::Nothing(self.probe_until(live)));
         };
-        let slot = Slot { live, ticket: Some(ticket) };
+        let slot = Slot { broker: self, live, ticket: Some(ticket) };
         let leased = self.lease_owned(LeaseRequest { pick: Pick::Probe { avoid }, ..request }).await?;
         let probe =
             leased.messages.first().and_then(|message| Some((message.id(), message.lease()?.deadline)));
         if let Some((message, deadline)) = probe
-            && !slot.fill(message, deadline)
+            && !slot.fill(message, deadline).await
         {
             self.give_back(leased.messages).await;
             return Ok(Look::Again);
         }
         Ok(self.found(live, leased))
+    }
+
+    /// When the probe's slot is free at the latest.
+    fn probe_until(&self, live: &Live) -> Option<Timestamp> {
+        let rules = live.rules();
+        match rules.breaker.as_ref().map(|breaker| breaker.allowance(self.now(), 0)) {
+            Some(Allowance::Nothing { until }) => until,
+            _ => None,
+        }
     }
 
     /// How many messages the breaker of a queue lets out now.
@@ -324,7 +332,10 @@ impl Broker {
             let changed = live.due_changed.notified();
             let said = live.take_due();
             let (asked, next) = match self.store.next_due(self.at(), Some(&live.name)).await {
-                Ok(next) => (next.at, next.ready.into_iter().chain(next.resume).chain(said).min()),
+                Ok(next) => {
+                    let look = self.look_anyway(next.at);
+                    (next.at, next.ready.into_iter().chain(next.resume).chain(said).chain(look).min())
+                }
                 Err(error) => {
                     tracing::warn!(queue = %live.name, %error, "what is due next is not known");
                     (self.now(), Some(self.now().plus(self.config.overdue_check_interval)))
@@ -354,6 +365,11 @@ impl Broker {
         }
     }
 
+    /// When to look though nobody said that there is anything: an instance that ended could not tell what it had done.
+    fn look_anyway(&self, now: Timestamp) -> Option<Timestamp> {
+        self.peers.as_ref().map(|_| now.plus(self.config.overdue_check_interval))
+    }
+
     /// How many messages are with consumers since a moment, at most `enough`.
     async fn leased_since(
         &self,
@@ -380,25 +396,34 @@ impl Broker {
 
 /// A reserved probe slot, which is freed unless a message was leased into it.
 struct Slot<'a> {
-    live: &'a Live,
+    broker: &'a Broker,
+    live: &'a Arc<Live>,
     ticket: Option<ProbeTicket>,
 }
 
 impl Slot<'_> {
     /// Puts the message into the slot; says whether the slot was still this one's.
-    fn fill(mut self, message: redrive_core::message::MessageId, deadline: Timestamp) -> bool {
+    async fn fill(mut self, message: MessageId, deadline: Timestamp) -> bool {
         let Some(ticket) = self.ticket.take() else { return false };
-        let mut rules = self.live.rules();
-        rules.breaker.as_mut().is_some_and(|breaker| breaker.probe_leased(ticket, message, deadline))
+        let fill = |breaker: &mut Breaker, _| (breaker.probe_leased(ticket, message, deadline), None);
+        match self.broker.act_on_breaker(self.live, fill).await {
+            Ok(filled) => filled.unwrap_or(false),
+            Err(error) => {
+                // The reservation ends by itself.
+                tracing::warn!(queue = %self.live.name, %error, "a probe was given back");
+                false
+            }
+        }
     }
 }
 
 impl Drop for Slot<'_> {
     fn drop(&mut self) {
-        if let Some(ticket) = self.ticket.take()
-            && let Some(breaker) = self.live.rules().breaker.as_mut()
-        {
-            breaker.drop_probe(ticket);
+        if let Some(ticket) = self.ticket.take() {
+            self.broker.move_breaker(self.live, self.broker.now(), move |breaker| {
+                breaker.drop_probe(ticket);
+                None
+            });
         }
     }
 }

@@ -3,7 +3,8 @@
 //! [`Broker`] is the handle that every API calls, one method per verb in the file of its name. `waiters` and [`LeaseCall`]
 //! are the long poll: nobody looks twice unless something was said to be ready. `sweep` ends what is overdue when its
 //! time comes. `breaker` tells an outage from a poison message, `operations` does what takes more than one call. `events`,
-//! `metrics`, `history`, `log` and `trace` tell what happened, `why` what does not.
+//! `metrics`, `history`, `log` and `trace` tell what happened, `why` what does not. `instances` is for stores on which several
+//! brokers work: what they tell each other, and who of them sweeps.
 //!
 //! `access` stands before all of it: APIs reach the broker through a [`Gate`], which knows who asks.
 //!
@@ -20,6 +21,7 @@ mod enqueue;
 mod error;
 mod events;
 mod history;
+mod instances;
 mod lease;
 mod log;
 mod message;

@@ -68,5 +68,6 @@ impl Broker {
             live.due_changed.notify_one();
             live.wake();
         }
+        self.tell_ready(queue);
     }
 }

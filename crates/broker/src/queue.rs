@@ -26,8 +26,13 @@ impl Broker {
     /// Changes the configuration of a queue. What is over a cap that was lowered is lapsed by the sweeper, which is
     /// told.
     pub async fn update_queue(&self, request: UpdateQueue) -> Result<Queue, BrokerError> {
+        let live = self.queues.known(&request.name);
+        let breaker = live.as_ref().and_then(|live| live.settings().breaker);
         let queue = self.store.update_queue(self.at(), request).await?;
         self.note_queue(&queue);
+        if let Some(live) = live.filter(|live| live.settings().breaker != breaker) {
+            self.forget_row(&live).await;
+        }
         self.sweep_sooner.notify_waiters();
         self.tell_queue(Act::Updated, &queue.name);
         Ok(queue)
@@ -52,7 +57,8 @@ impl Broker {
         let live = self.live(&request.name).await?;
         self.store.delete_queue(self.at(), request).await?;
         self.forget_queue(&live);
-        self.forget_attempts_of(&live.name);
+        self.tell_queue_changed(&live.name);
+        self.forget_row(&live).await;
         self.tell_queue(Act::Deleted, &live.name);
         Ok(())
     }

@@ -20,6 +20,8 @@ use crate::waiters::{Ready, Waiters};
 pub(crate) struct Rules {
     pub(crate) settings: Arc<QueueSettings>,
     pub(crate) breaker: Option<Breaker>,
+    /// The version of the queue that this is.
+    version: u64,
 }
 
 /// A queue while the broker runs.
@@ -36,21 +38,41 @@ pub(crate) struct Live {
     due_by: AtomicU64,
     /// Whether somebody keeps the time for those who wait.
     pub(crate) timed: Mutex<bool>,
+    /// When the queue was created: another of its name was created at another time.
+    created_at: Timestamp,
+    /// Who this instance is to the others' breakers; 0 where there are none.
+    instance: u64,
+    /// Held by who changes the row that the breakers of all instances share.
+    pub(crate) swapping: tokio::sync::Mutex<()>,
 }
 
 impl Live {
-    fn new(queue: &Queue, defaults: &QueueSettings) -> Self {
+    fn new(queue: &Queue, defaults: &QueueSettings, instance: u64) -> Self {
         let settings = queue.config.over(defaults);
-        let breaker = settings.breaker.map(Breaker::new);
+        let breaker = settings.breaker.map(|config| Breaker::shared(config, instance));
+        let version = queue.version;
         Self {
             name: queue.name.clone(),
             waiters: Arc::default(),
-            rules: Mutex::new(Rules { settings: Arc::new(settings), breaker }),
+            rules: Mutex::new(Rules { settings: Arc::new(settings), breaker, version }),
             history: Mutex::default(),
             due_changed: Notify::new(),
             due_by: AtomicU64::new(u64::MAX),
             timed: Mutex::new(false),
+            created_at: queue.created_at,
+            instance,
+            swapping: tokio::sync::Mutex::default(),
         }
+    }
+
+    /// Whether that is the same queue, and not another of its name.
+    pub(crate) fn is_of(&self, queue: &Queue) -> bool {
+        self.created_at == queue.created_at
+    }
+
+    /// Whether the configuration of that is newer.
+    pub(crate) fn is_older_than(&self, queue: &Queue) -> bool {
+        self.rules().version < queue.version
     }
 
     pub(crate) fn rules(&self) -> MutexGuard<'_, Rules> {
@@ -62,13 +84,18 @@ impl Live {
     }
 
     /// Takes over another configuration; a breaker whose rules stay the same goes on as it is.
+    /// What is older than what is known is not news.
     fn configure(&self, queue: &Queue, defaults: &QueueSettings) {
         let settings = queue.config.over(defaults);
         let mut rules = self.rules();
+        if queue.version < rules.version {
+            return;
+        }
         if rules.settings.breaker != settings.breaker {
-            rules.breaker = settings.breaker.map(Breaker::new);
+            rules.breaker = settings.breaker.map(|config| Breaker::shared(config, self.instance));
         }
         rules.settings = Arc::new(settings);
+        rules.version = queue.version;
     }
 
     /// Something becomes ready then.
@@ -103,10 +130,10 @@ impl Queues {
         self.0.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
-    fn add(&self, queue: &Queue, defaults: &QueueSettings) -> Arc<Live> {
+    fn add(&self, queue: &Queue, defaults: &QueueSettings, instance: u64) -> Arc<Live> {
         let mut queues = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let live = queues.entry(queue.name.clone()).or_insert_with(|| Arc::new(Live::new(queue, defaults)));
-        Arc::clone(live)
+        let new = || Arc::new(Live::new(queue, defaults, instance));
+        Arc::clone(queues.entry(queue.name.clone()).or_insert_with(new))
     }
 
     /// Removes a queue and says that it was there, unless it was deleted and made again meanwhile.
@@ -124,14 +151,36 @@ impl Broker {
             return Ok(live);
         }
         match self.store.get_queue(name).await? {
-            Some(queue) => Ok(self.queues.add(&queue, &self.config.defaults)),
+            Some(queue) => {
+                let live = self.add_queue(&queue);
+                if self.peers.is_some() {
+                    // Apart, so that a poll is no larger for what it does once.
+                    Box::pin(self.refresh_breaker(&live)).await?;
+                }
+                Ok(live)
+            }
             None => Err(QueueNotFound(name.clone()).into()),
         }
     }
 
+    fn add_queue(&self, queue: &Queue) -> Arc<Live> {
+        let instance = self.peers.as_ref().map_or(0, |peers| peers.token.short());
+        self.queues.add(queue, &self.config.defaults, instance)
+    }
+
     /// A queue was created or changed.
     pub(crate) fn note_queue(&self, queue: &Queue) {
-        let live = self.queues.add(queue, &self.config.defaults);
+        self.note_queue_here(queue);
+        self.tell_queue_changed(&queue.name);
+    }
+
+    /// The same where another instance did it.
+    pub(crate) fn note_queue_here(&self, queue: &Queue) {
+        // Another instance may have deleted the one before it, and that may be news here.
+        if let Some(before) = self.queues.known(&queue.name).filter(|live| !live.is_of(queue)) {
+            self.forget_queue(&before);
+        }
+        let live = self.add_queue(queue);
         live.configure(queue, &self.config.defaults);
         match queue.pauses.next_end(Timestamp::default()) {
             Some(end) => live.due_by(end),
@@ -146,6 +195,7 @@ impl Broker {
             live.waiters.wake_all();
             live.due_changed.notify_one();
             self.metrics.forget_queue(&live.name);
+            self.forget_attempts_of(&live.name);
         }
     }
 }
@@ -167,9 +217,9 @@ mod tests {
             config: QueueConfig::default(),
             pauses: Pauses::default(),
         };
-        let gone = queues.add(&queue, &defaults);
+        let gone = queues.add(&queue, &defaults, 0);
         assert!(queues.remove(&gone));
-        let next = queues.add(&queue, &defaults);
+        let next = queues.add(&queue, &defaults, 0);
         assert!(!queues.remove(&gone), "somebody was late");
         assert!(queues.known(&name).is_some_and(|known| Arc::ptr_eq(&known, &next)));
     }

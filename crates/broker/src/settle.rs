@@ -216,11 +216,7 @@ impl Broker {
             self.metrics.extended(queue, 1);
             self.events.tell(Happening::Lease, queue, 1, Trigger::Consumer, now);
             self.extend_attempt(queue, *message, *deadline);
-            if let Some(live) = self.queues.known(queue)
-                && let Some(breaker) = live.rules().breaker.as_mut()
-            {
-                breaker.probe_extended(*message, *deadline);
-            }
+            self.extend_probe(queue, *message, *deadline);
             self.sweep_by(Some(*deadline));
         }
         Ok(opened.answers(settled))
@@ -269,6 +265,7 @@ impl Broker {
                     live.wake();
                 }
             }
+            self.tell_ready(queue);
         }
         Ok(settled)
     }
@@ -325,21 +322,31 @@ impl Broker {
                 Verdict::Dead(_) => {}
             }
         }
+        if let Verdict::RetryAt(..) = judged.verdict {
+            self.tell_ready(&judged.queue);
+        }
         self.wake_if_gated(&judged.queue);
-        if let Some(live) = judged.moved_to.as_ref().and_then(|target| self.queues.known(target)) {
-            live.wake();
+        if let Some(target) = &judged.moved_to {
+            if let Some(live) = self.queues.known(target) {
+                live.wake();
+            }
+            self.tell_ready(target);
         }
     }
 
     /// The end of a lease may make room under a cap on retries in flight, or under the ramp of a breaker.
     fn wake_if_gated(&self, queue: &QueueName) {
-        let Some(live) = self.queues.known(queue) else { return };
+        let Some(live) = self.queues.known(queue) else {
+            // Those who wait for it elsewhere know whether they are held back.
+            return self.tell_ready(queue);
+        };
         let gated = {
             let rules = live.rules();
             rules.breaker.is_some() || rules.settings.max_retries_in_flight.is_some()
         };
         if gated {
             live.wake();
+            self.tell_ready(queue);
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Sweepers: what time does to messages, done when its time comes.
 //!
 //! All have one shape: a step over at most so many messages, repeated until nothing is left, and then a wait for the next
-//! time at which there will be something. Two may run at once, here or on other instances: every step is guarded.
+//! time at which there will be something. Two may run at once, here or on other instances: every step is guarded. Where
+//! there are other instances, one of them sweeps at a time, so that they don't all do the same.
 
 use redrive_core::time::Timestamp;
 use redrive_store::{ExpireRequest, Judged, Limit, SweepRequest};
@@ -20,9 +21,37 @@ pub(crate) enum Sweeper {
     Lapse,
     /// Dead and done messages beyond the retention of their queue go.
     Retain,
+    /// Operations whose instance is gone are gone on with.
+    Adopt,
 }
 
-pub(crate) const SWEEPERS: [Sweeper; 3] = [Sweeper::Expire, Sweeper::Lapse, Sweeper::Retain];
+impl Sweeper {
+    /// Those that a broker runs. Nobody but itself could end before its operations do where a store has one owner.
+    pub(crate) fn of(broker: &Broker) -> impl Iterator<Item = Self> + use<> {
+        let alone = broker.peers.is_none();
+        let all = [Self::Expire, Self::Lapse, Self::Retain, Self::Adopt];
+        all.into_iter().filter(move |sweeper| !(alone && *sweeper == Self::Adopt))
+    }
+
+    /// The name of its lock.
+    const fn lock(self) -> &'static str {
+        match self {
+            Self::Expire => "sweep.expire",
+            Self::Lapse => "sweep.lapse",
+            Self::Retain => "sweep.retain",
+            Self::Adopt => "sweep.adopt",
+        }
+    }
+}
+
+/// How a sweep came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sweep {
+    /// Nothing is left.
+    Done,
+    /// Another instance sweeps.
+    Elsewhere,
+}
 
 impl Broker {
     /// Sweeps whenever something is due, for as long as the broker runs.
@@ -30,7 +59,11 @@ impl Broker {
         loop {
             let sooner = self.sweep_sooner.notified();
             let next = match self.sweep_all(sweeper).await {
-                Ok(()) => self.next_sweep(sweeper).await,
+                Ok(Sweep::Done) => self.next_sweep(sweeper).await,
+                Ok(Sweep::Elsewhere) => {
+                    self.wait_for_lock().await;
+                    continue;
+                }
                 // What is overdue stays overdue: waiting for it would be no wait at all.
                 Err(error) => {
                     tracing::error!(?sweeper, %error, "a sweep failed");
@@ -40,15 +73,32 @@ impl Broker {
             };
             tokio::select! {
                 () = self.clock.until(next) => {}
-                () = sooner => {}
+                () = sooner, if sweeper != Sweeper::Adopt => {}
             }
         }
     }
 
-    /// Steps until nothing is left.
-    async fn sweep_all(&self, sweeper: Sweeper) -> Result<(), BrokerError> {
-        while self.sweep_once(sweeper).await? > 0 {}
-        Ok(())
+    /// Steps until nothing is left, or until another instance does.
+    async fn sweep_all(&self, sweeper: Sweeper) -> Result<Sweep, BrokerError> {
+        loop {
+            if let Some(peers) = &self.peers
+                && !self.hold_lock(peers, sweeper.lock()).await?
+            {
+                return Ok(Sweep::Elsewhere);
+            }
+            if self.sweep_once(sweeper).await? == 0 {
+                return Ok(Sweep::Done);
+            }
+        }
+    }
+
+    /// Waits until it makes sense to try for the lock again.
+    async fn wait_for_lock(&self) {
+        let Some(peers) = &self.peers else { return };
+        tokio::select! {
+            () = self.clock.until(self.now().plus(self.config.overdue_check_interval)) => {}
+            () = peers.lock_freed() => {}
+        }
     }
 
     /// One step; answers how many messages it dealt with.
@@ -66,6 +116,10 @@ impl Broker {
             Sweeper::Retain => {
                 self.store.retain(self.at(), SweepRequest { queue: None, limit: Limit::MAX }).await?
             }
+            Sweeper::Adopt => {
+                self.adopt_operations().await?;
+                0
+            }
         };
         Ok(swept)
     }
@@ -73,6 +127,9 @@ impl Broker {
     /// When there will be something to sweep, at the latest.
     async fn next_sweep(&self, sweeper: Sweeper) -> Timestamp {
         let latest = self.now().plus(self.config.overdue_check_interval);
+        if matches!(sweeper, Sweeper::Retain | Sweeper::Adopt) {
+            return latest;
+        }
         let due = match self.store.next_due(self.at(), None).await {
             Ok(due) => due,
             Err(error) => {
@@ -83,7 +140,7 @@ impl Broker {
         let next = match sweeper {
             Sweeper::Expire => due.overdue,
             Sweeper::Lapse => due.lapse,
-            Sweeper::Retain => None,
+            Sweeper::Retain | Sweeper::Adopt => None,
         };
         next.map_or(latest, |next| next.min(latest))
     }

@@ -11,6 +11,7 @@ pub const TARGETS: &[Target] = &[
     Target::new("topic", names::topic).knowing(&["*", "**", ".*.", ".**.", "\n", "orders", "orders.eu"]),
     Target::new("queue_pattern", names::queue_pattern).knowing(&["*", "\n", "orders", ".*", "a*b"]),
     Target::new("token", names::token).knowing(&["rdk_", "_", "0123456789abcdef", "AAAA", "="]),
+    Target::new("signal", names::signal).knowing(&["1 ", "ready ", "queue ", "entry ", "lock ", "notice "]),
     Target::new("message_id", names::message_id).knowing(&["urn:uuid:", "{", "}", "-"]),
     Target::new("lease_id", names::lease_id),
     Target::new("receipt", names::receipt),

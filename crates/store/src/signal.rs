@@ -38,10 +38,13 @@ pub enum Signal {
 pub struct Notice(String);
 
 impl Notice {
+    /// The longest, in bytes.
+    pub const BYTES_MAX: usize = SIGNAL_BYTES_MAX - HEAD_BYTES;
+
     /// Refuses what does not fit into a signal, and control characters.
     pub fn new(text: impl Into<String>) -> Result<Self, Invalid> {
         let text = text.into();
-        Invalid::check_length("notice", text.len(), SIGNAL_BYTES_MAX - HEAD_BYTES, "bytes")?;
+        Invalid::check_length("notice", text.len(), Self::BYTES_MAX, "bytes")?;
         match text.char_indices().find(|(_, c)| c.is_control()) {
             Some((at, _)) => {
                 let allowed = "text without control characters";
@@ -136,7 +139,7 @@ mod tests {
             entry(EntryKind::Lock, " a name  with spaces, ümlauts and 🦀 "),
             Signal::Notice(Notice::new(r#"{"type":"ack"}"#).unwrap()),
             Signal::Notice(Notice::new("").unwrap()),
-            Signal::Notice(Notice::new("x".repeat(SIGNAL_BYTES_MAX - HEAD_BYTES)).unwrap()),
+            Signal::Notice(Notice::new("x".repeat(Notice::BYTES_MAX)).unwrap()),
         ];
         all.extend(EntryKind::ALL.map(|kind| entry(kind, &longest)));
         for signal in all {

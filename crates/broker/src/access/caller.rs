@@ -111,7 +111,10 @@ impl Caller {
 
     /// Whether the caller is still let in, for work that goes on step by step.
     pub fn is_let_in(&self) -> Result<(), BrokerError> {
-        let Some(session) = &self.session else { return Ok(()) };
+        let Some(session) = &self.session else {
+            // Where anyone was let in, a key may be needed by now.
+            return if self.gate.needs_keys() { Err(Unauthenticated::Missing.into()) } else { Ok(()) };
+        };
         session.live.current().until(&session.secret, self.gate.now())?;
         Ok(())
     }

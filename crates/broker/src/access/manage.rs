@@ -31,10 +31,8 @@ pub struct NewKey {
 
 impl Caller {
     fn keys(&self) -> Result<(&Keys, &Session), BrokerError> {
-        match (&self.gate.0.keys, &self.session) {
-            (Some(keys), Some(session)) => Ok((keys, session)),
-            _ => Err(BrokerError::KeysNotInUse),
-        }
+        let session = self.session.as_deref().ok_or(BrokerError::KeysNotInUse)?;
+        Ok((&self.gate.0.keys, session))
     }
 
     /// Does something to a key, if the caller may, and writes it down with what came of it.
@@ -112,6 +110,7 @@ impl Caller {
         let key = EntryKey { kind: EntryKind::ApiKey, name: EntryName::new(ended.id.to_string())? };
         let gone = Write { key, expect: Expect::Anything, value: None };
         self.gate.0.broker.store.registry_write(Writes::new(vec![gone])?).await?;
+        self.gate.0.broker.tell_entry(EntryKind::ApiKey, &ended.id.to_string());
         self.gate.refresh().await
     }
 
@@ -232,6 +231,7 @@ impl Caller {
                 if let Some(version) = versions.into_iter().next().flatten() {
                     keys.note(key.clone(), version);
                 }
+                broker.tell_entry(EntryKind::ApiKey, &key.id.to_string());
                 Ok(true)
             }
             WriteOutcome::Conflict { .. } => Ok(false),

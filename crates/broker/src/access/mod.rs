@@ -21,9 +21,10 @@ use std::collections::HashSet;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use redrive_core::access::{Grants, KeyName, Token};
-use redrive_core::time::Timestamp;
+use redrive_core::time::{Millis, Timestamp};
 use redrive_store::{EntryKind, Limit};
 use thiserror::Error;
 
@@ -35,9 +36,11 @@ use audit::Audit;
 use keys::{KEPT_NOWHERE, Keys};
 use record::Kept;
 
-/// After how many rounds what other instances did to keys is looked for: 15 s. A stream under a key that was revoked
-/// elsewhere goes on for no longer than that.
+/// After how many rounds what other instances did to keys is looked for: 15 s. They tell it at once; a stream under a key
+/// that was revoked by one that ended before it told goes on for no longer than that.
 const REFRESH_ROUNDS: u64 = 3;
+/// By how much the clocks of instances may differ.
+const CLOCKS_DIFFER: Millis = Millis::from_secs(60);
 /// After how many rounds old entries of the trail are looked for: an hour.
 const TRIM_ROUNDS: u64 = 720;
 
@@ -84,8 +87,9 @@ pub enum Access {
 
 struct Shared {
     broker: Broker,
-    /// `None` where anyone is let in.
-    keys: Option<Keys>,
+    keys: Keys,
+    /// Whether anyone is let in. It ends when another instance on the same store makes the first key.
+    anyone: AtomicBool,
     audit: Audit,
     /// Held by who counts something and adds to it, where there is a quota.
     counting: tokio::sync::Mutex<()>,
@@ -97,7 +101,7 @@ pub struct Gate(Arc<Shared>);
 
 impl fmt::Debug for Gate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gate").field("keys", &self.0.keys.is_some()).finish_non_exhaustive()
+        f.debug_struct("Gate").field("keys", &self.needs_keys()).finish_non_exhaustive()
     }
 }
 
@@ -109,19 +113,14 @@ pub async fn has_keys(broker: &Broker) -> Result<bool, BrokerError> {
 impl Gate {
     /// A gate before a broker.
     pub async fn new(broker: Broker, access: Access) -> Result<Self, BrokerError> {
-        let keys = match access {
-            Access::Anyone => None,
-            Access::Keys { bootstrap } => {
-                let keys = Keys::default();
-                if let Some(token) = bootstrap {
-                    keys.note(bootstrap_key(&token), KEPT_NOWHERE);
-                }
-                Some(keys)
-            }
-        };
+        let (keys, anyone) = (Keys::default(), matches!(access, Access::Anyone));
+        if let Access::Keys { bootstrap: Some(token) } = access {
+            keys.note(bootstrap_key(&token), KEPT_NOWHERE);
+        }
         let gate = Self(Arc::new(Shared {
             broker,
             keys,
+            anyone: AtomicBool::new(anyone),
             audit: Audit::default(),
             counting: tokio::sync::Mutex::default(),
         }));
@@ -132,12 +131,12 @@ impl Gate {
 
     /// Who shows that. `authorization` is the value of the header, which must be there no more than once.
     pub fn caller(&self, authorization: Shown<'_>, from: Option<IpAddr>) -> Result<Caller, BrokerError> {
-        let Some(keys) = &self.0.keys else {
+        if !self.needs_keys() {
             return Ok(Caller::new(self.clone(), None, from));
-        };
+        }
         let shown = token(authorization);
         let session = shown.as_ref().map_err(|refused| *refused);
-        match session.and_then(|token| keys.authenticate(token, self.now())) {
+        match session.and_then(|token| self.0.keys.authenticate(token, self.now())) {
             Ok(session) => Ok(Caller::new(self.clone(), Some(session), from)),
             Err(refused) => {
                 // Whose key has ended is known by its secret; anything else is only said.
@@ -151,7 +150,7 @@ impl Gate {
 
     /// Whether callers must show a key.
     pub fn needs_keys(&self) -> bool {
-        self.0.keys.is_some()
+        !self.0.anyone.load(Ordering::Relaxed)
     }
 
     /// What time it is.
@@ -191,11 +190,15 @@ impl Gate {
 
     /// Takes over what the store keeps, in case that another instance changed it.
     async fn refresh(&self) -> Result<(), BrokerError> {
-        let Some(keys) = &self.0.keys else { return Ok(()) };
-        let (looked, mut after, mut kept) = (self.now(), None, HashSet::new());
+        let (Shared { broker, keys, anyone, .. }, shared) = (&*self.0, self.0.broker.peers.is_some());
+        if !self.needs_keys() && !shared {
+            return Ok(());
+        }
+        // Another instance may have made a key by a clock that is a little behind.
+        let looked = if shared { self.now().minus(CLOCKS_DIFFER) } else { self.now() };
+        let (mut after, mut kept, mut any) = (None, HashSet::new(), false);
         loop {
-            let store = &self.0.broker.store;
-            let entries = store.registry_list(EntryKind::ApiKey, after.as_ref(), Limit::MAX).await?;
+            let entries = broker.store.registry_list(EntryKind::ApiKey, after.as_ref(), Limit::MAX).await?;
             for entry in &entries {
                 let name = entry.key.name.as_str();
                 let Some(key) = ApiKey::decode(name, &entry.value) else {
@@ -205,22 +208,36 @@ impl Gate {
                 kept.insert(key.id);
                 keys.note(key, entry.version);
             }
+            any |= !entries.is_empty();
             after = entries.into_iter().next_back().map(|entry| entry.key.name);
             if after.is_none() {
                 keys.forget_others(&kept, looked);
-                return Ok(());
+                break;
             }
         }
+        if any && anyone.swap(false, Ordering::Relaxed) {
+            tracing::warn!("another instance has made an API key: from now on everybody needs one here, too");
+        }
+        Ok(())
     }
 
     /// Keeps keys and trail up to date while the broker runs.
     async fn keep_up(self) {
         let mut round = 0_u64;
+        let mut next = Box::pin(pause(audit::COALESCE));
         loop {
             tokio::select! {
-                () = pause(audit::COALESCE) => {}
+                () = &mut next => {}
+                // Rounds go on in their time, however often others change keys.
+                () = self.0.broker.keys_changed() => {
+                    if let Err(error) = self.refresh().await {
+                        tracing::error!(%error, "what others did to keys is known later");
+                    }
+                    continue;
+                }
                 () = self.stopped() => return,
             }
+            next = Box::pin(pause(audit::COALESCE));
             round += 1;
             for done in [
                 self.flush_audit().await,

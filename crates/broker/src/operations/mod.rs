@@ -1,21 +1,24 @@
 //! Operations: work on more messages than one call may touch. Kept in the store, with progress; they can be paused and
-//! cancelled, and go on after a restart where they were.
+//! cancelled, and go on after a restart where they were. Where there are several instances, one of them carries an operation
+//! out, and the others ask for what they want of it in its record.
 
+mod owner;
 mod record;
 mod run;
 
 pub use record::{Operation, OperationId, OperationState, Progress, Work};
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use redrive_core::queue::QueueName;
 use redrive_store::{EntryKind, EntryName, Filter, Limit, Selection};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::broker::Broker;
 use crate::error::BrokerError;
 use crate::events::{Act, Happening, Trigger};
+use owner::is_conflict;
 
 /// How many operations may be under way at a time.
 const OPERATIONS_MAX: usize = 64;
@@ -30,20 +33,37 @@ enum Wish {
     Rest,
 }
 
+impl Wish {
+    /// The state in which the operation is then.
+    const fn state(self) -> OperationState {
+        match self {
+            Self::Run | Self::Rest => OperationState::Running,
+            Self::Pause => OperationState::Paused,
+            Self::Cancel => OperationState::Cancelled,
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Running {
     wish: watch::Sender<Wish>,
+    /// Another instance wrote into its record.
+    look: Arc<Notify>,
     /// Closed when the task has ended.
     ended: watch::Receiver<()>,
 }
 
 /// The operations that are under way here.
 #[derive(Debug, Default)]
-pub(crate) struct Operations(Mutex<HashMap<OperationId, Running>>);
+pub(crate) struct Operations {
+    running: Mutex<HashMap<OperationId, Running>>,
+    /// The last of the first operations that have all ended: nobody has to look at those again.
+    ended: Mutex<Option<EntryName>>,
+}
 
 impl Operations {
     fn lock(&self) -> MutexGuard<'_, HashMap<OperationId, Running>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lets all operations finish their step and keep where they are.
@@ -127,7 +147,9 @@ impl Broker {
             started_at: now,
             updated_at: now,
             problem: None,
+            owner: None,
         };
+        let operation = self.signed(operation);
         let version = self.keep_operation(&operation, None).await?;
         self.tell_operation(&operation);
         self.run_operation(operation.clone(), version);
@@ -166,25 +188,33 @@ impl Broker {
     }
 
     async fn change_operation(&self, id: OperationId, wish: Wish) -> Result<Operation, BrokerError> {
-        let (mut operation, version) = self.read_operation(id).await?;
-        if operation.state.is_ended() {
-            return Err(BrokerError::OperationEnded(id));
+        loop {
+            let (mut operation, version) = self.read_operation(id).await?;
+            if operation.state.is_ended() {
+                return Err(BrokerError::OperationEnded(id));
+            }
+            operation.state = wish.state();
+            if self.owns(&operation) && self.operations.wish(id, wish) {
+                // Whoever runs it writes it down.
+                return Ok(operation);
+            }
+            // Where it is this instance's, nobody here carries it out any more.
+            let run = wish == Wish::Run && (self.owns(&operation) || self.may_take(&operation));
+            operation.updated_at = self.now();
+            let operation = if run { self.signed(operation) } else { operation };
+            match self.keep_operation(&operation, Some(version)).await {
+                Ok(version) => {
+                    if run {
+                        self.run_operation(operation.clone(), version);
+                    }
+                    self.tell_entry(EntryKind::Operation, &id.to_string());
+                    return Ok(operation);
+                }
+                // Whoever runs it came further meanwhile.
+                Err(error) if self.peers.is_some() && is_conflict(&error) => {}
+                Err(error) => return Err(error),
+            }
         }
-        operation.state = match wish {
-            Wish::Run | Wish::Rest => OperationState::Running,
-            Wish::Pause => OperationState::Paused,
-            Wish::Cancel => OperationState::Cancelled,
-        };
-        if self.operations.wish(id, wish) {
-            // Whoever runs it writes it down.
-            return Ok(operation);
-        }
-        operation.updated_at = self.now();
-        let version = self.keep_operation(&operation, Some(version)).await?;
-        if wish == Wish::Run {
-            self.run_operation(operation.clone(), version);
-        }
-        Ok(operation)
     }
 
     pub(crate) fn tell_operation(&self, operation: &Operation) {
@@ -201,8 +231,8 @@ impl Broker {
             after = entries.last().map(|entry| entry.key.name.clone());
             for entry in &entries {
                 match Operation::decode(&entry.value) {
-                    Some(operation) if operation.state == OperationState::Running => {
-                        self.run_operation(operation, entry.version);
+                    Some(operation) if self.is_orphan(&operation) => {
+                        self.take_operation(operation, entry.version).await?;
                     }
                     Some(_) => {}
                     None => tracing::error!(name = entry.key.name.as_str(), "an operation cannot be read"),
@@ -217,11 +247,12 @@ impl Broker {
     fn run_operation(&self, operation: Operation, version: u64) {
         let (wish, wished) = watch::channel(Wish::Run);
         let (alive, ended) = watch::channel(());
+        let look = Arc::new(Notify::new());
         let id = operation.id;
-        self.operations.lock().insert(id, Running { wish, ended });
+        self.operations.lock().insert(id, Running { wish, look: Arc::clone(&look), ended });
         let broker = self.clone();
         tokio::spawn(async move {
-            broker.carry_out(operation, version, wished).await;
+            broker.carry_out(operation, version, run::Asked { wished, look }).await;
             broker.operations.lock().remove(&id);
             drop(alive);
         });

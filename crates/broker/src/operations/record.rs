@@ -141,6 +141,25 @@ pub struct Operation {
     pub updated_at: Timestamp,
     /// Why it cannot go on.
     pub problem: Option<String>,
+    /// Which instance carries it out, where there are several.
+    pub(crate) owner: Option<Owner>,
+}
+
+/// Which instance carries an operation out, and until when the others take its word for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Owner {
+    pub(crate) token: String,
+    until: u64,
+}
+
+impl Owner {
+    pub(crate) fn new(token: String, until: Timestamp) -> Self {
+        Self { token, until: until.as_millis() }
+    }
+
+    pub(crate) fn until(&self) -> Timestamp {
+        Timestamp::from_millis(self.until)
+    }
 }
 
 /// The form in the store. A field that is added later must have a default: old records are read for ever.
@@ -157,6 +176,8 @@ struct Written {
     started_at: u64,
     updated_at: u64,
     problem: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    owner: Option<Owner>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -249,6 +270,7 @@ impl Operation {
             started_at: self.started_at.as_millis(),
             updated_at: self.updated_at.as_millis(),
             problem: self.problem.clone(),
+            owner: self.owner.clone(),
         };
         serde_json::to_vec(&written).map_err(|_| Invalid::unusable("operation", "it cannot be written down"))
     }
@@ -276,6 +298,7 @@ impl Operation {
             started_at: Timestamp::from_millis(written.started_at),
             updated_at: Timestamp::from_millis(written.updated_at),
             problem: written.problem,
+            owner: written.owner,
         })
     }
 }
@@ -310,8 +333,13 @@ mod tests {
             started_at: Timestamp::from_millis(1),
             updated_at: Timestamp::from_millis(2),
             problem: Some("no room".to_owned()),
+            owner: Some(Owner::new("me".to_owned(), Timestamp::from_millis(3))),
         };
-        assert_eq!(Operation::decode(&operation.encode().unwrap()), Some(operation));
+        assert_eq!(Operation::decode(&operation.encode().unwrap()), Some(operation.clone()));
+        let alone = Operation { owner: None, ..operation };
+        let bytes = alone.encode().unwrap();
+        assert!(!String::from_utf8(bytes.clone()).unwrap().contains("owner"), "as it always was");
+        assert_eq!(Operation::decode(&bytes), Some(alone));
         assert_eq!(Operation::decode(b"{}"), None);
     }
 }

@@ -5,6 +5,7 @@
 mod access;
 mod breaker;
 mod enqueue;
+mod instances;
 mod look;
 mod operations;
 mod polls;

@@ -8,8 +8,8 @@ mod lanes;
 mod retry;
 
 pub use breaker::{
-    Allowance, Breaker, BreakerConfig, BreakerRow, BreakerState, Change, ChangeReason, Outcome, ProbeSlot,
-    ProbeTicket, RAMP_LIMIT_MAX, Tally,
+    Allowance, Breaker, BreakerConfig, BreakerRow, BreakerState, Change, ChangeReason, Footing, Outcome,
+    ProbeSlot, ProbeTicket, RAMP_LIMIT_MAX, Tally,
 };
 pub use fairness::{Ring, Standing, Weight};
 pub use fingerprint::{Fingerprint, normalise};

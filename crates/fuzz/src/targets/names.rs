@@ -9,8 +9,8 @@ use redrive_core::invalid::Invalid;
 use redrive_core::lease::{ConsumerName, LeaseId};
 use redrive_core::limits::{
     CLASS_BYTES_MAX, CONSUMER_BYTES_MAX, CONTENT_TYPE_BYTES_MAX, DEDUP_KEY_BYTES_MAX, ERROR_BYTES_MAX,
-    FAIRNESS_KEY_BYTES_MAX, NOTE_BYTES_MAX, QUEUE_NAME_BYTES_MAX, RECEIPT_CHARS_MAX, TOPIC_BYTES_MAX,
-    TOPIC_SEGMENTS_MAX,
+    FAIRNESS_KEY_BYTES_MAX, NOTE_BYTES_MAX, QUEUE_NAME_BYTES_MAX, RECEIPT_CHARS_MAX, SIGNAL_BYTES_MAX,
+    TOPIC_BYTES_MAX, TOPIC_SEGMENTS_MAX,
 };
 use redrive_core::message::{
     ContentType, DedupKey, ErrorText, FairnessKey, MessageId, MessageType, Note, Source,
@@ -19,6 +19,7 @@ use redrive_core::policy::Fingerprint;
 use redrive_core::queue::QueueName;
 use redrive_core::receipt::{Claim, ReceiptKey};
 use redrive_core::topic::{Topic, TopicPattern};
+use redrive_store::Signal;
 
 use super::text;
 use crate::trial::note;
@@ -64,6 +65,18 @@ pub fn queue_pattern(input: &[u8]) {
         assert!(!one.covers(&other) || !other.matches(&name) || one.matches(&name));
         assert!(!one.matches(&name) || one.as_str().contains('*') || one.as_str() == name.as_str());
         note(format_args!("{} {}", one.matches(&name), other.matches(&name)));
+    }
+}
+
+/// What other instances tell, or whoever else writes where they listen.
+pub fn signal(input: &[u8]) {
+    let Some(text) = text(input) else { return };
+    match Signal::decode(text) {
+        Some(signal) => {
+            assert!(text.len() <= SIGNAL_BYTES_MAX && !text.contains(char::is_control));
+            assert_eq!(signal.encode(), text, "there is one way to say it");
+        }
+        None => note(text.split(' ').nth(1).map_or(0, str::len)),
     }
 }
 

@@ -19,8 +19,8 @@
 //!
 //! **Several instances** share one [`BreakerRow`]: read and [`adopt`](Breaker::adopt) it, act, and where
 //! [`row`](Breaker::row) changed, swap it in for the bytes that were read. A ticket and a [`Change`] count
-//! once the swap succeeded; where it failed, adopt what is there now. The window and the ramp stay with the
-//! instance.
+//! once the swap succeeded; until then the breaker [stands](Breaker::stand_on) where it [stood](Breaker::footing),
+//! and where it failed, adopt what is there now. The window and the ramp stay with the instance.
 
 mod change;
 mod config;
@@ -91,6 +91,26 @@ pub struct Breaker {
     last_ticket: u64,
     last_probe: Option<MessageId>,
     closed_at: Timestamp,
+}
+
+/// Where a breaker stands, without its window: what a swap that is under way must be able to take back.
+#[derive(Debug, Clone, Copy)]
+pub struct Footing {
+    phase: Phase,
+    last_ticket: u64,
+    last_probe: Option<MessageId>,
+    closed_at: Timestamp,
+}
+
+impl Footing {
+    /// What the other instances must know of it.
+    pub fn row(&self) -> BreakerRow {
+        let (open_until, probe) = match self.phase {
+            Phase::Closed { .. } => (None, None),
+            Phase::Open { until, probe, .. } => (Some(until), probe),
+        };
+        BreakerRow { open_until, probe, last_ticket: self.last_ticket, last_probe: self.last_probe }
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -265,11 +285,22 @@ impl Breaker {
 
     /// What the other instances must know.
     pub fn row(&self) -> BreakerRow {
-        let (open_until, probe) = match self.phase {
-            Phase::Closed { .. } => (None, None),
-            Phase::Open { until, probe, .. } => (Some(until), probe),
-        };
-        BreakerRow { open_until, probe, last_ticket: self.last_ticket, last_probe: self.last_probe }
+        self.footing().row()
+    }
+
+    /// Where it stands.
+    pub fn footing(&self) -> Footing {
+        let Self { phase, last_ticket, last_probe, closed_at, .. } = *self;
+        Footing { phase, last_ticket, last_probe, closed_at }
+    }
+
+    /// Puts it where it stood: before something that was not swapped in yet, or after something that was. What the window
+    /// has let go of stays forgotten.
+    pub fn stand_on(&mut self, at: Footing) {
+        self.phase = at.phase;
+        self.last_ticket = at.last_ticket;
+        self.last_probe = at.last_probe;
+        self.closed_at = at.closed_at;
     }
 
     /// Takes over the row as it is in the store; it wins over everything that was not swapped in. A breaker

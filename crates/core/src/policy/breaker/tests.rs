@@ -258,3 +258,18 @@ fn leases_from_before_the_outage_say_nothing_after_it() {
     assert_eq!(breaker.tally(at(42_000)).messages, 0);
     assert_eq!(breaker.allowance(at(42_000), 0), Allowance::UpTo(1), "and none of them ended the ramp");
 }
+
+#[test]
+fn what_was_not_swapped_in_is_taken_back_and_can_be_put_in_place_later() {
+    let mut breaker = probing();
+    let before = breaker.footing();
+    let closed = breaker.record(at(31_000), at(30_000), message(1), Outcome::Success);
+    assert_eq!(closed.map(|change| change.to), Some(BreakerState::Closed));
+    let after = breaker.footing();
+    assert_ne!(before.row(), after.row());
+    breaker.stand_on(before);
+    assert_eq!((breaker.row(), breaker.state(at(31_000))), (before.row(), BreakerState::HalfOpen));
+    breaker.stand_on(after);
+    assert_eq!((breaker.row(), breaker.closed_at()), (after.row(), at(31_000)));
+    assert_eq!(breaker.allowance(at(31_000), 0), Allowance::UpTo(1), "the ramp, too");
+}
