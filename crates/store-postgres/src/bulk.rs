@@ -58,12 +58,15 @@ impl Shared {
                 .map(|row| Ok((Columns::from(row, 0).take()?, Columns::from(row, 4).take()?)))
                 .collect::<Result<_, Fault>>()?;
             let held = work.read(&known, &rows).await?;
-            let there: HashMap<Uuid, Kept> = held.into_iter().map(|kept| (uuid(kept.message.id()), kept)).collect();
+            let there: HashMap<Uuid, Kept> =
+                held.into_iter().map(|kept| (uuid(kept.message.id()), kept)).collect();
             let mut there = there;
             for (id, row) in ids.iter().zip(&found.rows) {
                 let state: i16 = Columns::from(row, 5).take()?;
                 match there.remove(id) {
-                    Some(same) if seen.get(id).is_some_and(|place| same.place() == *place) && same.is_in(state) => {
+                    Some(same)
+                        if seen.get(id).is_some_and(|place| same.place() == *place) && same.is_in(state) =>
+                    {
                         kept.push(same);
                     }
                     _ => bulk.refused.push((message_id(*id), BulkRefusal::NotFound)),
@@ -84,7 +87,12 @@ impl Shared {
         Ok(bulk)
     }
 
-    pub(crate) async fn reschedule(&self, now: Now, selection: &Selection, change: Reschedule) -> Result<Bulk, Fault> {
+    pub(crate) async fn reschedule(
+        &self,
+        now: Now,
+        selection: &Selection,
+        change: Reschedule,
+    ) -> Result<Bulk, Fault> {
         change.check()?;
         let Step { mut work, known, mut bulk, kept } = self.step(now, selection, "m.state < 2").await?;
         for mut kept in kept {
@@ -99,7 +107,12 @@ impl Shared {
         Ok(bulk)
     }
 
-    pub(crate) async fn move_to(&self, now: Now, selection: &Selection, target: &QueueName) -> Result<Bulk, Fault> {
+    pub(crate) async fn move_to(
+        &self,
+        now: Now,
+        selection: &Selection,
+        target: &QueueName,
+    ) -> Result<Bulk, Fault> {
         let mut look = Work::begin(self, now).await?;
         look.queue(target).await?;
         look.undo().await?;
@@ -122,7 +135,13 @@ impl Shared {
         Ok(bulk)
     }
 
-    pub(crate) async fn redrive(&self, now: Now, selection: &Selection, by: &Note, reason: &Note) -> Result<Bulk, Fault> {
+    pub(crate) async fn redrive(
+        &self,
+        now: Now,
+        selection: &Selection,
+        by: &Note,
+        reason: &Note,
+    ) -> Result<Bulk, Fault> {
         let Step { mut work, known, mut bulk, kept } = self.step(now, selection, "m.state = 3").await?;
         for mut kept in kept {
             let was = kept.message.progress.phase.clone();

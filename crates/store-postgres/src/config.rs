@@ -146,9 +146,11 @@ fn read_breaker(value: &Value) -> Result<Option<BreakerConfig>, Problem> {
 }
 
 fn read_weights(value: &Value) -> Result<Weights, Problem> {
-    let pairs = value.as_object().ok_or("weights are not an object")?.iter().map(|(key, weight)| {
-        Ok((said(FairnessKey::new(key))?, said(Weight::new(small(weight)?))?))
-    });
+    let pairs = value
+        .as_object()
+        .ok_or("weights are not an object")?
+        .iter()
+        .map(|(key, weight)| Ok((said(FairnessKey::new(key))?, said(Weight::new(small(weight)?))?)));
     said(Weights::new(pairs.collect::<Result<Vec<_>, Problem>>()?))
 }
 
@@ -166,14 +168,18 @@ pub(crate) fn read(value: &Value) -> Result<QueueConfig, Problem> {
         lease_timeout: field(map, "lease_timeout", span)?,
         max_lease: field(map, "max_lease", span)?,
         max_deliveries: field(map, "max_deliveries", read_cap)?,
-        retry_share: field(map, "retry_share", |share| said(Share::new(f64::from(small(share)?) / 1_000_000.0)))?,
+        retry_share: field(map, "retry_share", |share| {
+            said(Share::new(f64::from(small(share)?) / 1_000_000.0))
+        })?,
         retry_lane: field(map, "retry_lane", |lane| match text(lane)? {
             "shared" => Ok(RetryLane::Shared),
             "separate" => Ok(RetryLane::Separate),
             other => Err(format!("{other} is no lane")),
         })?,
         max_retries_in_flight: field(map, "max_retries_in_flight", read_cap)?,
-        overdue_backoff: field(map, "overdue_backoff", |on| on.as_bool().ok_or_else(|| "not a boolean".to_owned()))?,
+        overdue_backoff: field(map, "overdue_backoff", |on| {
+            on.as_bool().ok_or_else(|| "not a boolean".to_owned())
+        })?,
         breaker: field(map, "breaker", read_breaker)?,
         dead_letter_to: field(map, "dead_letter_to", |target| {
             or_none(target, |target| said(QueueName::new(text(target)?)))
@@ -186,7 +192,9 @@ pub(crate) fn read(value: &Value) -> Result<QueueConfig, Problem> {
         retry: RetryOverride {
             max_attempts: field(map, "max_attempts", read_cap)?,
             base_delay: field(map, "base_delay", span)?,
-            multiplier: field(map, "multiplier", |thousandths| said(Multiplier::from_thousandths(small(thousandths)?)))?,
+            multiplier: field(map, "multiplier", |thousandths| {
+                said(Multiplier::from_thousandths(small(thousandths)?))
+            })?,
             max_delay: field(map, "max_delay", |max| or_none(max, span))?,
             jitter: field(map, "jitter", read_jitter)?,
         },

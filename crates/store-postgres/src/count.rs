@@ -63,7 +63,13 @@ impl Shared {
         })
     }
 
-    pub(crate) async fn count(&self, now: Now, queue: &QueueName, by: CountBy, limit: Limit) -> Result<Counts, Fault> {
+    pub(crate) async fn count(
+        &self,
+        now: Now,
+        queue: &QueueName,
+        by: CountBy,
+        limit: Limit,
+    ) -> Result<Counts, Fault> {
         let (session, now, known) = self.at_one_moment(now, queue).await?;
         let (at, rows) = (millis(now), items(limit.get() + 1));
         let params: [crate::session::Param<'_>; 6] = [&known.id, &at, &by.kind, &by.source, &by.key, &rows];
@@ -96,7 +102,11 @@ impl Shared {
         Ok(Counts { at: now, rows, truncated })
     }
 
-    pub(crate) async fn failure_groups(&self, queue: &QueueName, limit: Limit) -> Result<Vec<FailureGroup>, Fault> {
+    pub(crate) async fn failure_groups(
+        &self,
+        queue: &QueueName,
+        limit: Limit,
+    ) -> Result<Vec<FailureGroup>, Fault> {
         let session = self.link.session().await?;
         let known = self.look(&session, queue).await?.ok_or_else(|| QueueNotFound(queue.clone()))?;
         let limit = items(limit.get());

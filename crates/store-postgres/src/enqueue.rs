@@ -40,7 +40,11 @@ struct Census {
 }
 
 impl Shared {
-    pub(crate) async fn enqueue(&self, now: Now, batch: &Batch<EnqueueItem>) -> Result<Vec<EnqueueOutcome>, Fault> {
+    pub(crate) async fn enqueue(
+        &self,
+        now: Now,
+        batch: &Batch<EnqueueItem>,
+    ) -> Result<Vec<EnqueueOutcome>, Fault> {
         let mut work = Work::begin(self, now).await?;
         work.hold_queues(batch.items().iter().map(|item| &item.queue)).await?;
         let mut census = Census::take(&mut work, batch.items()).await?;
@@ -105,7 +109,8 @@ impl Census {
         for queue in deduped {
             let held: i64 = one(&work.session.rows(&sql.hold_count, &[&queue, &now]).await?)?;
             census.held.insert(queue, held.unsigned_abs());
-            let forgotten: i64 = one(&work.session.rows(&sql.hold_sweep, &[&queue, &now, &HOLDS_FORGOTTEN]).await?)?;
+            let forgotten: i64 =
+                one(&work.session.rows(&sql.hold_sweep, &[&queue, &now, &HOLDS_FORGOTTEN]).await?)?;
             work.tally(queue).holds(-forgotten);
         }
         for queue in limited {
@@ -142,7 +147,9 @@ impl Work<'_> {
         }
         let limits = self.shared.options.limits;
         let Some(class) = self.class(&known, &spec.kind, &spec.source).await? else {
-            return Ok(EnqueueOutcome::Refused(EnqueueRefusal::TooManyClasses { max: limits.classes_per_queue }));
+            return Ok(EnqueueOutcome::Refused(EnqueueRefusal::TooManyClasses {
+                max: limits.classes_per_queue,
+            }));
         };
         let held = census.held.entry(known.id).or_default();
         if key.is_some() && usize::try_from(*held).is_ok_and(|held| held >= limits.dedup_keys_per_queue) {
@@ -172,16 +179,20 @@ impl Work<'_> {
         let ids: Vec<Uuid> = spec().map(|spec| uuid(spec.id)).collect();
         let visible: Vec<i64> = entering.iter().map(|message| millis(message.visible_at)).collect();
         let ranks: Vec<i16> = draft().map(|draft| 9 - i16::from(draft.priority.get())).collect();
-        let unique: Vec<Option<bool>> =
-            spec().map(|spec| spec.dedup.as_ref().map(|dedup| dedup.unique == Uniqueness::UntilDone)).collect();
+        let unique: Vec<Option<bool>> = spec()
+            .map(|spec| spec.dedup.as_ref().map(|dedup| dedup.unique == Uniqueness::UntilDone))
+            .collect();
         let size = |bytes: usize| i32::try_from(bytes).unwrap_or(i32::MAX);
-        let sizes: Vec<i32> = spec().map(|spec| size(spec.body.bytes().len() + spec.headers.size())).collect();
-        let caps: Vec<Option<i32>> = spec().map(|spec| spec.max_attempts.map(|max| row::count(max.get()))).collect();
+        let sizes: Vec<i32> =
+            spec().map(|spec| size(spec.body.bytes().len() + spec.headers.size())).collect();
+        let caps: Vec<Option<i32>> =
+            spec().map(|spec| spec.max_attempts.map(|max| row::count(max.get()))).collect();
         let leases: Vec<Option<i64>> = spec().map(|spec| spec.lease_timeout.map(span)).collect();
         let expires: Vec<Option<i64>> =
             draft().map(|draft| draft.expires.map(|expires| millis(expires.at(self.now)))).collect();
         let keys: Vec<&str> = spec().map(|spec| spec.fairness_key.as_str()).collect();
-        let dedup: Vec<Option<&str>> = spec().map(|spec| spec.dedup.as_ref().map(|dedup| dedup.key.as_str())).collect();
+        let dedup: Vec<Option<&str>> =
+            spec().map(|spec| spec.dedup.as_ref().map(|dedup| dedup.key.as_str())).collect();
         let bodies: Vec<&[u8]> = spec().map(|spec| &spec.body.bytes()[..]).collect();
         let types: Vec<&str> = spec().map(|spec| spec.content_type.as_str()).collect();
         let headers: Vec<Option<String>> = spec().map(|spec| write_headers(&spec.headers)).collect();
@@ -189,8 +200,8 @@ impl Work<'_> {
             .rows(
                 &self.shared.link.sql.enqueue,
                 &[
-                    &now, &queues, &classes, &ids, &visible, &ranks, &unique, &sizes, &caps, &leases, &expires, &keys,
-                    &dedup, &bodies, &types, &headers,
+                    &now, &queues, &classes, &ids, &visible, &ranks, &unique, &sizes, &caps, &leases,
+                    &expires, &keys, &dedup, &bodies, &types, &headers,
                 ],
             )
             .await?;
@@ -204,7 +215,8 @@ impl Work<'_> {
 
     /// Takes the dedup keys of the messages.
     async fn hold(&mut self, entering: &[Entering<'_>]) -> Result<(), Fault> {
-        let (mut queues, mut keys, mut messages, mut until) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut queues, mut keys, mut messages, mut until) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for message in entering {
             let Some(dedup) = &message.item.draft.spec.dedup else { continue };
             let Some(known) = self.held(&message.item.queue) else { continue };

@@ -43,9 +43,10 @@ impl Fault {
                 location: "the schema".to_owned(),
                 problem: error.to_string(),
             }),
-            SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED => {
-                Self::Undone(StoreError::Damaged { location: "the database".to_owned(), problem: error.to_string() })
-            }
+            SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED => Self::Undone(StoreError::Damaged {
+                location: "the database".to_owned(),
+                problem: error.to_string(),
+            }),
             // The server ends: a commit that it was at may or may not have been written.
             SqlState::ADMIN_SHUTDOWN | SqlState::CRASH_SHUTDOWN if committing => {
                 Self::Unknown(StoreError::OutcomeUnknown(error.into()))

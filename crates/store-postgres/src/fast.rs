@@ -102,7 +102,11 @@ impl Claims {
 }
 
 impl Shared {
-    pub(crate) async fn ack_fast(&self, now: Now, batch: &Batch<AckItem>) -> Result<Option<Vec<Settled<Acked>>>, Fault> {
+    pub(crate) async fn ack_fast(
+        &self,
+        now: Now,
+        batch: &Batch<AckItem>,
+    ) -> Result<Option<Vec<Settled<Acked>>>, Fault> {
         if batch.is_all_or_nothing() || batch.items().is_empty() {
             return Ok(None);
         }
@@ -176,10 +180,23 @@ impl Shared {
             let spans: Vec<i64> = delays.iter().map(|(delay, _)| span(*delay)).collect();
             let rules: Vec<i16> = delays.iter().map(|(_, rule)| rule_number(*rule)).collect();
             let errors: Vec<&str> = batch.items().iter().map(|item| item.error.as_str()).collect();
-            let points: Vec<Option<&[u8]>> =
-                batch.items().iter().map(|item| item.checkpoint.as_ref().map(|point| &point.bytes()[..])).collect();
+            let points: Vec<Option<&[u8]>> = batch
+                .items()
+                .iter()
+                .map(|item| item.checkpoint.as_ref().map(|point| &point.bytes()[..]))
+                .collect();
             let params: [Param<'_>; 11] = [
-                &at, &floor, &ids, &stamps, &claims.queues, &claims.ids, &claims.leases, &spans, &rules, &errors, &points,
+                &at,
+                &floor,
+                &ids,
+                &stamps,
+                &claims.queues,
+                &claims.ids,
+                &claims.leases,
+                &spans,
+                &rules,
+                &errors,
+                &points,
             ];
             let rows = session.commit_rows(&self.link.sql.nack_fast, &params).await?;
             if !answers(&rows, batch.items().len(), 1)? {
@@ -281,23 +298,47 @@ impl Shared {
         let (known, stamps) = (queues.ids(), queues.stamps());
         let draft = || items.iter().map(|item| &item.draft);
         let spec = || draft().map(|draft| &draft.spec);
-        let to: Vec<i32> = items.iter().map(|item| queues.get(&item.queue).map(|known| known.id)).collect::<Result<_, _>>()?;
+        let to: Vec<i32> = items
+            .iter()
+            .map(|item| queues.get(&item.queue).map(|known| known.id))
+            .collect::<Result<_, _>>()?;
         let ids: Vec<Uuid> = spec().map(|spec| uuid(spec.id)).collect();
         let (visible, relative): (Vec<i64>, Vec<bool>) = draft().map(|draft| when(draft.visible)).unzip();
-        let expires: Vec<Option<i64>> = draft().map(|draft| draft.expires.map(|expires| when(expires).0)).collect();
-        let expires_relative: Vec<bool> = draft().map(|draft| draft.expires.is_some_and(|expires| when(expires).1)).collect();
+        let expires: Vec<Option<i64>> =
+            draft().map(|draft| draft.expires.map(|expires| when(expires).0)).collect();
+        let expires_relative: Vec<bool> =
+            draft().map(|draft| draft.expires.is_some_and(|expires| when(expires).1)).collect();
         let ranks: Vec<i16> = draft().map(|draft| 9 - i16::from(draft.priority.get())).collect();
         let size = |bytes: usize| i32::try_from(bytes).unwrap_or(i32::MAX);
-        let sizes: Vec<i32> = spec().map(|spec| size(spec.body.bytes().len() + spec.headers.size())).collect();
-        let caps: Vec<Option<i32>> = spec().map(|spec| spec.max_attempts.map(|max| row::count(max.get()))).collect();
+        let sizes: Vec<i32> =
+            spec().map(|spec| size(spec.body.bytes().len() + spec.headers.size())).collect();
+        let caps: Vec<Option<i32>> =
+            spec().map(|spec| spec.max_attempts.map(|max| row::count(max.get()))).collect();
         let leases: Vec<Option<i64>> = spec().map(|spec| spec.lease_timeout.map(span)).collect();
         let keys: Vec<&str> = spec().map(|spec| spec.fairness_key.as_str()).collect();
         let bodies: Vec<&[u8]> = spec().map(|spec| &spec.body.bytes()[..]).collect();
         let types: Vec<&str> = spec().map(|spec| spec.content_type.as_str()).collect();
         let headers: Vec<Option<String>> = spec().map(|spec| write_headers(&spec.headers)).collect();
         let params: [Param<'_>; 19] = [
-            &at, &floor, &known, &stamps, &to, &classes, &ids, &visible, &relative, &expires, &expires_relative, &ranks,
-            &sizes, &caps, &leases, &keys, &bodies, &types, &headers,
+            &at,
+            &floor,
+            &known,
+            &stamps,
+            &to,
+            &classes,
+            &ids,
+            &visible,
+            &relative,
+            &expires,
+            &expires_relative,
+            &ranks,
+            &sizes,
+            &caps,
+            &leases,
+            &keys,
+            &bodies,
+            &types,
+            &headers,
         ];
         session.commit_rows(&self.link.sql.enqueue_fast, &params).await
     }

@@ -16,7 +16,9 @@ use tokio_postgres::Row;
 
 use crate::error::Fault;
 use crate::queue::Known;
-use crate::row::{self, Columns, Kept, MESSAGE_COLUMNS, STORY_COLUMNS, count, millis, signed, span, time, uuid};
+use crate::row::{
+    self, Columns, Kept, MESSAGE_COLUMNS, STORY_COLUMNS, count, millis, signed, span, time, uuid,
+};
 use crate::session::{Session, one};
 use crate::store::{Shared, items};
 use crate::work::{Lock, Work};
@@ -60,7 +62,8 @@ impl Walk {
 
     /// A message of that key was handed out.
     fn served(&mut self, key: &str, weight: i32) {
-        let left = if self.key.as_deref() == Some(key) && self.left > 0 { self.left.min(weight) } else { weight };
+        let left =
+            if self.key.as_deref() == Some(key) && self.left > 0 { self.left.min(weight) } else { weight };
         self.key = Some(key.to_owned());
         self.left = left - 1;
     }
@@ -201,7 +204,8 @@ impl Shared {
                 leased.more = true;
                 return Ok(leased);
             }
-            let (fresh_ended, retry_ended) = (status.fresh.ended(taken.fresh), status.retry.ended(taken.retry));
+            let (fresh_ended, retry_ended) =
+                (status.fresh.ended(taken.fresh), status.retry.ended(taken.retry));
             if status.contested && fresh_ended != retry_ended {
                 // One lane ran dry: the other one serves the rest.
                 (fresh, retry) = (fresh && !fresh_ended, retry && !retry_ended);
@@ -227,7 +231,8 @@ impl Shared {
         let (at, floor) = self.link.time(now);
         let limit = i32::try_from(ask.limit).unwrap_or(i32::MAX);
         let mut credit = turns.credit;
-        let both = (0..ask.limit).filter(|_| credit.pick(settings.retry_share, true, true) == Some(Lane::Retry));
+        let both =
+            (0..ask.limit).filter(|_| credit.pick(settings.retry_share, true, true) == Some(Lane::Retry));
         let retries = i32::try_from(both.count()).unwrap_or(i32::MAX);
         let ((fresh_key, fresh_itself, fresh_left), (retry_key, retry_itself, retry_left)) =
             (turns.fresh.start(), turns.retry.start());
@@ -244,11 +249,36 @@ impl Shared {
         let paused = known.queue.pauses.holds_queue(self.link.now_at_least(now));
         let (serve_fresh, serve_retry) = (ask.fresh && !paused, ask.retry && !paused);
         let params: [crate::session::Param<'_>; 30] = [
-            &known.id, &at, &floor, &known.stamp, &ask.sweep_first, &limit, &retries, &serve_fresh, &serve_retry,
-            &fresh_key, &fresh_itself, &fresh_left, &turns.fresh.circle,
-            &retry_key, &retry_itself, &retry_left, &turns.retry.circle,
-            &consumer, &lease_time, &timeout, &longest, &attempts, &deliveries, &in_flight, &epoch, &bytes,
-            &kinds, &sources, &turns.fresh.credit, &turns.retry.credit,
+            &known.id,
+            &at,
+            &floor,
+            &known.stamp,
+            &ask.sweep_first,
+            &limit,
+            &retries,
+            &serve_fresh,
+            &serve_retry,
+            &fresh_key,
+            &fresh_itself,
+            &fresh_left,
+            &turns.fresh.circle,
+            &retry_key,
+            &retry_itself,
+            &retry_left,
+            &turns.retry.circle,
+            &consumer,
+            &lease_time,
+            &timeout,
+            &longest,
+            &attempts,
+            &deliveries,
+            &in_flight,
+            &epoch,
+            &bytes,
+            &kinds,
+            &sources,
+            &turns.fresh.credit,
+            &turns.retry.credit,
         ];
         let rows = if settings.max_retries_in_flight.is_some() {
             // Counted and handed out by one at a time, or two would both see room for the last one.
@@ -317,7 +347,9 @@ impl Shared {
             let settings = &known.settings;
             let (mut fresh, mut retry) = (taken.fresh, taken.retry);
             for _ in 0..(taken.fresh + taken.retry).min(ask.limit) {
-                let full = |lane: &LaneStatus, taken: usize| lane.asked.is_some_and(|asked| items(taken) >= i64::from(asked));
+                let full = |lane: &LaneStatus, taken: usize| {
+                    lane.asked.is_some_and(|asked| items(taken) >= i64::from(asked))
+                };
                 let can_fresh = fresh > 0 || full(&status.fresh, taken.fresh);
                 let can_retry = retry > 0 || full(&status.retry, taken.retry);
                 match turns.credit.pick(settings.retry_share, can_fresh, can_retry) {
@@ -367,7 +399,14 @@ impl Shared {
         let params: [crate::session::Param<'_>; 7] =
             [&known.id, &at, &avoid, &kinds, &sources, &attempts, &deliveries];
         let sql = &self.link.sql;
-        let Some(found) = work.session.rows(&sql.probe, &params).await?.first().map(|row| Columns::from(row, 0).take()).transpose()? else {
+        let Some(found) = work
+            .session
+            .rows(&sql.probe, &params)
+            .await?
+            .first()
+            .map(|row| Columns::from(row, 0).take())
+            .transpose()?
+        else {
             leased.more = false;
             return Ok(leased);
         };
@@ -376,7 +415,8 @@ impl Shared {
         for mut kept in work.read(&known, &rows).await? {
             row::read_content(&rows[0], MESSAGE_COLUMNS + STORY_COLUMNS, &mut kept)?;
             let token: i64 = one(&work.session.rows(&sql.token, &[]).await?)?;
-            let lease = LeaseId::new(self.epoch(), token.unsigned_abs()).ok_or(StoreError::Exhausted("lease ids"))?;
+            let lease =
+                LeaseId::new(self.epoch(), token.unsigned_abs()).ok_or(StoreError::Exhausted("lease ids"))?;
             let was = kept.message.progress.phase.clone();
             let lasts = lifecycle::lease_time(settings, kept.message.spec.lease_timeout, request.time);
             lifecycle::lease(&mut kept.message.progress, lease, request.consumer.clone(), lasts, work.now);

@@ -77,8 +77,10 @@ pub(crate) async fn shared(
     let get = format!("SELECT value FROM {table} WHERE name = $1");
     let key = client.query_one(&get, &[&"receipt_key"]).await.map_err(failed)?;
     let epoch = client.query_one(&get, &[&"epoch"]).await.map_err(failed)?;
-    let key: [u8; 32] =
-        key.get::<_, &[u8]>(0).try_into().map_err(|_| damaged("shared.receipt_key", "it is not 32 bytes long"))?;
+    let key: [u8; 32] = key
+        .get::<_, &[u8]>(0)
+        .try_into()
+        .map_err(|_| damaged("shared.receipt_key", "it is not 32 bytes long"))?;
     let epoch: [u8; 2] =
         epoch.get::<_, &[u8]>(0).try_into().map_err(|_| damaged("shared.epoch", "it is not 2 bytes long"))?;
     Ok((ReceiptKey::new(key), u16::from_be_bytes(epoch)))

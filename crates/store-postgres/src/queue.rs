@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use redrive_core::message::{MessageType, Source};
 use redrive_core::queue::{Pause, Queue, QueueName, QueueSettings};
 use redrive_core::time::Timestamp;
-use redrive_store::{CreateQueue, DeleteQueue, Limit, Now, PauseQueue, QueueError, QueueNotFound, StoreError, UpdateQueue};
+use redrive_store::{
+    CreateQueue, DeleteQueue, Limit, Now, PauseQueue, QueueError, QueueNotFound, StoreError, UpdateQueue,
+};
 use tokio_postgres::Row;
 
 use crate::config;
@@ -40,7 +42,8 @@ impl Classes {
         let mut classes = Self::default();
         for row in rows {
             let column = |error: tokio_postgres::Error| damaged("a class", error);
-            let (kind, source): (&str, &str) = (row.try_get(1).map_err(column)?, row.try_get(2).map_err(column)?);
+            let (kind, source): (&str, &str) =
+                (row.try_get(1).map_err(column)?, row.try_get(2).map_err(column)?);
             let broken = |error| damaged("a class", error);
             let pair = (MessageType::new(kind).map_err(broken)?, Source::new(source).map_err(broken)?);
             classes.add(row.try_get(0).map_err(column)?, pair);
@@ -121,7 +124,11 @@ impl Shared {
     }
 
     /// A queue as it is.
-    pub(crate) async fn look(&self, session: &Session, name: &QueueName) -> Result<Option<Arc<Known>>, Fault> {
+    pub(crate) async fn look(
+        &self,
+        session: &Session,
+        name: &QueueName,
+    ) -> Result<Option<Arc<Known>>, Fault> {
         let rows = session.rows(&self.link.sql.queue_get, &[&name.as_str()]).await?;
         let Some(row) = rows.first() else {
             self.cache().remove(name);
@@ -208,10 +215,18 @@ impl Shared {
     pub(crate) async fn get_queue(&self, name: &QueueName) -> Result<Option<Queue>, Fault> {
         let session = self.link.session().await?;
         let rows = session.rows(&self.link.sql.queue_get, &[&name.as_str()]).await?;
-        Ok(rows.first().map(|row| Known::read(row, &self.options.defaults)).transpose()?.map(|known| known.queue))
+        Ok(rows
+            .first()
+            .map(|row| Known::read(row, &self.options.defaults))
+            .transpose()?
+            .map(|known| known.queue))
     }
 
-    pub(crate) async fn list_queues(&self, after: Option<&QueueName>, limit: Limit) -> Result<Vec<Queue>, Fault> {
+    pub(crate) async fn list_queues(
+        &self,
+        after: Option<&QueueName>,
+        limit: Limit,
+    ) -> Result<Vec<Queue>, Fault> {
         let session = self.link.session().await?;
         let (after, limit) = (after.map(QueueName::as_str), i64::try_from(limit.get()).unwrap_or(i64::MAX));
         let rows = session.rows(&self.link.sql.queue_list, &[&after, &limit]).await?;

@@ -19,7 +19,11 @@ fn entry(kind: EntryKind, row: &Row) -> Result<Entry, Fault> {
     let name = EntryName::new(from.take::<String>()?).map_err(|error| damaged("an entry", error))?;
     let version: i64 = from.take()?;
     let value: &[u8] = from.take()?;
-    Ok(Entry { key: EntryKey { kind, name }, version: version.unsigned_abs(), value: Bytes::copy_from_slice(value) })
+    Ok(Entry {
+        key: EntryKey { kind, name },
+        version: version.unsigned_abs(),
+        value: Bytes::copy_from_slice(value),
+    })
 }
 
 impl Shared {
@@ -82,7 +86,12 @@ impl Shared {
         Ok(WriteOutcome::Committed(written))
     }
 
-    pub(crate) async fn log_append(&self, now: Now, log: &LogName, records: &Append) -> Result<Vec<u64>, Fault> {
+    pub(crate) async fn log_append(
+        &self,
+        now: Now,
+        log: &LogName,
+        records: &Append,
+    ) -> Result<Vec<u64>, Fault> {
         let (session, now) = self.link.begin(now).await?;
         let values: Vec<&[u8]> = records.values().iter().map(|value| &value[..]).collect();
         let rows = session.rows(&self.link.sql.log_append, &[&log.as_str(), &millis(now), &values]).await?;
@@ -95,7 +104,12 @@ impl Shared {
         Ok(numbers)
     }
 
-    pub(crate) async fn log_read(&self, log: &LogName, after: u64, limit: Limit) -> Result<Vec<LogRecord>, Fault> {
+    pub(crate) async fn log_read(
+        &self,
+        log: &LogName,
+        after: u64,
+        limit: Limit,
+    ) -> Result<Vec<LogRecord>, Fault> {
         let session = self.link.session().await?;
         let (after, limit) = (i64::try_from(after).unwrap_or(i64::MAX), items(limit.get()));
         let rows = session.rows(&self.link.sql.log_read, &[&log.as_str(), &after, &limit]).await?;

@@ -6,9 +6,9 @@ use std::num::NonZeroU32;
 use bytes::Bytes;
 use redrive_core::lease::{ConsumerName, Lease, LeaseId};
 use redrive_core::message::{
-    AttemptRecord, Body, Cause, Checkpoint, ContentType, DeadReason, Death, Dedup, DedupKey, ErrorText, FairnessKey,
-    Headers, History, Message, MessageId, MessageType, Note, Phase, Priority, Progress, RedriveNote, Source, Spec,
-    Uniqueness,
+    AttemptRecord, Body, Cause, Checkpoint, ContentType, DeadReason, Death, Dedup, DedupKey, ErrorText,
+    FairnessKey, Headers, History, Message, MessageId, MessageType, Note, Phase, Priority, Progress,
+    RedriveNote, Source, Spec, Uniqueness,
 };
 use redrive_core::policy::{DelayRule, Fingerprint};
 use redrive_core::queue::QueueName;
@@ -167,7 +167,11 @@ pub(crate) fn rule_number(rule: DelayRule) -> i16 {
     }
 }
 
-fn death(reason_number: Option<i16>, at: Option<i64>, fingerprint: Option<i64>) -> Result<Option<Death>, StoreError> {
+fn death(
+    reason_number: Option<i16>,
+    at: Option<i64>,
+    fingerprint: Option<i64>,
+) -> Result<Option<Death>, StoreError> {
     match (reason_number, at, fingerprint) {
         (Some(number), Some(at), Some(bits)) => {
             let fingerprint = Fingerprint::from_bits(unsigned(bits));
@@ -267,9 +271,20 @@ pub(crate) fn read(
             redrives,
         },
         history: if storied { story(&mut from)? } else { History::default() },
-        origin_queue: origin_queue.map(QueueName::new).transpose().map_err(|error| damaged("origin_queue", error))?,
+        origin_queue: origin_queue
+            .map(QueueName::new)
+            .transpose()
+            .map_err(|error| damaged("origin_queue", error))?,
     };
-    Ok(Kept { no, queue_id, class_id, was_in: queue_id, storied, nacked: nacked.map(ErrorText::new), message })
+    Ok(Kept {
+        no,
+        queue_id,
+        class_id,
+        was_in: queue_id,
+        storied,
+        nacked: nacked.map(ErrorText::new),
+        message,
+    })
 }
 
 /// What happened to a message, from the columns that `{story}` names.
@@ -304,7 +319,8 @@ fn read_failures(json: &str) -> Result<VecDeque<AttemptRecord>, StoreError> {
 }
 
 fn failure(row: &Value) -> Option<AttemptRecord> {
-    let [attempt, cause, rule, leased_at, ended_at, delay, consumer, error] = row.as_array()?.as_slice() else {
+    let [attempt, cause, rule, leased_at, ended_at, delay, consumer, error] = row.as_array()?.as_slice()
+    else {
         return None;
     };
     let cause = match cause.as_u64()? {

@@ -112,12 +112,14 @@ impl Scan<'_> {
         let keys: Vec<String> = filter.keys.iter().map(|key: &FairnessKey| key.as_str().to_owned()).collect();
         all.any("m.fairness_key", keys, Type::TEXT_ARRAY);
         if !filter.consumers.is_empty() {
-            let consumers: Vec<String> = filter.consumers.iter().map(|name| name.as_str().to_owned()).collect();
+            let consumers: Vec<String> =
+                filter.consumers.iter().map(|name| name.as_str().to_owned()).collect();
             all.any("m.consumer", consumers, Type::TEXT_ARRAY);
             all.texts.push("m.state = 2".to_owned());
         }
         if !filter.reasons.is_empty() {
-            let reasons: Vec<i16> = filter.reasons.iter().map(|reason: &DeadReason| reason_number(*reason)).collect();
+            let reasons: Vec<i16> =
+                filter.reasons.iter().map(|reason: &DeadReason| reason_number(*reason)).collect();
             all.any("m.dead_reason", reasons, Type::INT2_ARRAY);
             all.texts.push("m.state = 3".to_owned());
         }
@@ -126,10 +128,18 @@ impl Scan<'_> {
             all.texts.push(format!("m.state = 3 AND m.fingerprint = {name}"));
         }
         if let Some(range) = &filter.attempts {
-            all.texts.push(format!("m.attempts BETWEEN {} AND {}", count(*range.start()), count(*range.end())));
+            all.texts.push(format!(
+                "m.attempts BETWEEN {} AND {}",
+                count(*range.start()),
+                count(*range.end())
+            ));
         }
         if let Some(range) = &filter.created {
-            all.texts.push(format!("m.created_at BETWEEN {} AND {}", millis(*range.start()), millis(*range.end())));
+            all.texts.push(format!(
+                "m.created_at BETWEEN {} AND {}",
+                millis(*range.start()),
+                millis(*range.end())
+            ));
         }
         if let Some(error) = &filter.error {
             let name = all.param(error.clone(), Type::TEXT);

@@ -147,7 +147,11 @@ impl Session {
     }
 
     /// Carries out a statement that is a transaction of its own.
-    pub(crate) async fn commit_rows(&self, statement: &Statement, params: &[Param<'_>]) -> Result<Vec<Row>, Fault> {
+    pub(crate) async fn commit_rows(
+        &self,
+        statement: &Statement,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, Fault> {
         self.ask(statement, params).await.map_err(|error| Fault::of(error, true))
     }
 

@@ -9,7 +9,8 @@ use redrive_core::lifecycle::{self, Verb};
 use redrive_core::message::{MessageId, Phase};
 use redrive_core::time::Timestamp;
 use redrive_store::{
-    AckItem, Acked, Batch, BuryItem, ExtendItem, Judged, LeaseTarget, NackItem, Now, ReleaseItem, Released, Settled,
+    AckItem, Acked, Batch, BuryItem, ExtendItem, Judged, LeaseTarget, NackItem, Now, ReleaseItem, Released,
+    Settled,
 };
 use uuid::Uuid;
 
@@ -49,7 +50,10 @@ pub(crate) struct Leased {
 }
 
 impl Held {
-    async fn read<'t>(work: &mut Work<'_>, targets: impl Iterator<Item = (&'t redrive_core::queue::QueueName, MessageId)> + Clone) -> Result<Self, Fault> {
+    async fn read<'t>(
+        work: &mut Work<'_>,
+        targets: impl Iterator<Item = (&'t redrive_core::queue::QueueName, MessageId)> + Clone,
+    ) -> Result<Self, Fault> {
         work.hold_queues(targets.clone().map(|(queue, _)| queue)).await?;
         let mut names = HashMap::new();
         let (mut queues, mut ids): (Vec<i32>, Vec<Uuid>) = (Vec::new(), Vec::new());
@@ -107,13 +111,19 @@ impl Held {
 }
 
 impl Shared {
-    pub(crate) async fn extend(&self, now: Now, batch: &Batch<ExtendItem>) -> Result<Vec<Settled<Timestamp>>, Fault> {
+    pub(crate) async fn extend(
+        &self,
+        now: Now,
+        batch: &Batch<ExtendItem>,
+    ) -> Result<Vec<Settled<Timestamp>>, Fault> {
         let mut work = Work::begin(self, now).await?;
         let targets = batch.items().iter().map(|item| (item.target.queue(), item.target.message()));
         let mut held = Held::read(&mut work, targets).await?;
         let mut outcomes = Vec::new();
         for item in batch.items() {
-            outcomes.push(settled(held.take(&work, &item.target).map(|leased| work.extend_one(leased, item, &mut held))));
+            outcomes.push(settled(
+                held.take(&work, &item.target).map(|leased| work.extend_one(leased, item, &mut held)),
+            ));
         }
         finish(work, held, batch.is_all_or_nothing(), outcomes).await
     }
@@ -130,7 +140,12 @@ impl Shared {
         finish(work, held, batch.is_all_or_nothing(), outcomes).await
     }
 
-    pub(crate) async fn nack(&self, now: Now, batch: &Batch<NackItem>, seed: u64) -> Result<Vec<Settled<Judged>>, Fault> {
+    pub(crate) async fn nack(
+        &self,
+        now: Now,
+        batch: &Batch<NackItem>,
+        seed: u64,
+    ) -> Result<Vec<Settled<Judged>>, Fault> {
         let mut work = Work::begin(self, now).await?;
         let targets = batch.items().iter().map(|item| (&item.claim.queue, item.claim.message));
         let mut held = Held::read(&mut work, targets).await?;
@@ -144,7 +159,11 @@ impl Shared {
         finish(work, held, batch.is_all_or_nothing(), outcomes).await
     }
 
-    pub(crate) async fn release(&self, now: Now, batch: &Batch<ReleaseItem>) -> Result<Vec<Settled<Released>>, Fault> {
+    pub(crate) async fn release(
+        &self,
+        now: Now,
+        batch: &Batch<ReleaseItem>,
+    ) -> Result<Vec<Settled<Released>>, Fault> {
         let mut work = Work::begin(self, now).await?;
         let targets = batch.items().iter().map(|item| (item.target.queue(), item.target.message()));
         let mut held = Held::read(&mut work, targets).await?;
@@ -158,7 +177,11 @@ impl Shared {
         finish(work, held, batch.is_all_or_nothing(), outcomes).await
     }
 
-    pub(crate) async fn bury(&self, now: Now, batch: &Batch<BuryItem>) -> Result<Vec<Settled<Judged>>, Fault> {
+    pub(crate) async fn bury(
+        &self,
+        now: Now,
+        batch: &Batch<BuryItem>,
+    ) -> Result<Vec<Settled<Judged>>, Fault> {
         let mut work = Work::begin(self, now).await?;
         let targets = batch.items().iter().map(|item| (&item.claim.queue, item.claim.message));
         let mut held = Held::read(&mut work, targets).await?;
@@ -175,7 +198,8 @@ impl Shared {
 
 impl Work<'_> {
     fn extend_one(&mut self, mut leased: Leased, item: &ExtendItem, held: &mut Held) -> Timestamp {
-        let deadline = lifecycle::extend(&mut leased.lease, item.time, leased.known.settings.max_lease, self.now);
+        let deadline =
+            lifecycle::extend(&mut leased.lease, item.time, leased.known.settings.max_lease, self.now);
         leased.kept.message.progress.phase = Phase::Leased(leased.lease.clone());
         if item.checkpoint.is_some() {
             leased.kept.message.history.checkpoint.clone_from(&item.checkpoint);
@@ -206,7 +230,13 @@ impl Work<'_> {
         acked
     }
 
-    async fn nack_one(&mut self, mut leased: Leased, item: &NackItem, seed: u64, held: &mut Held) -> Result<Judged, Fault> {
+    async fn nack_one(
+        &mut self,
+        mut leased: Leased,
+        item: &NackItem,
+        seed: u64,
+        held: &mut Held,
+    ) -> Result<Judged, Fault> {
         let known = Arc::clone(&leased.known);
         let terms = Self::terms(&known, &leased.kept);
         if item.checkpoint.is_some() {
@@ -216,13 +246,19 @@ impl Work<'_> {
         let progress = &mut leased.kept.message.progress;
         let mut dice = Dice::for_attempt(seed, id, progress.attempts);
         let failure = (item.asked, item.error.clone());
-        let ended = lifecycle::nack(progress, leased.lease.clone(), &terms, failure, BACK, self.now, &mut dice);
+        let ended =
+            lifecycle::nack(progress, leased.lease.clone(), &terms, failure, BACK, self.now, &mut dice);
         let judged = self.ended(&known, Verb::Nack, &mut leased.kept, ended).await?;
         held.put(leased);
         Ok(judged)
     }
 
-    async fn release_one(&mut self, mut leased: Leased, item: &ReleaseItem, held: &mut Held) -> Result<Released, Fault> {
+    async fn release_one(
+        &mut self,
+        mut leased: Leased,
+        item: &ReleaseItem,
+        held: &mut Held,
+    ) -> Result<Released, Fault> {
         let known = Arc::clone(&leased.known);
         let terms = Self::terms(&known, &leased.kept);
         let progress = &mut leased.kept.message.progress;
@@ -239,10 +275,16 @@ impl Work<'_> {
         Ok(Released { visible_at, lapsed })
     }
 
-    async fn bury_one(&mut self, mut leased: Leased, item: &BuryItem, held: &mut Held) -> Result<Judged, Fault> {
+    async fn bury_one(
+        &mut self,
+        mut leased: Leased,
+        item: &BuryItem,
+        held: &mut Held,
+    ) -> Result<Judged, Fault> {
         let known = Arc::clone(&leased.known);
         let progress = &mut leased.kept.message.progress;
-        let ended = lifecycle::bury(progress, leased.lease.clone(), (item.reason, item.error.clone()), self.now);
+        let ended =
+            lifecycle::bury(progress, leased.lease.clone(), (item.reason, item.error.clone()), self.now);
         let judged = self.ended(&known, Verb::Bury, &mut leased.kept, ended).await?;
         held.put(leased);
         Ok(judged)

@@ -12,10 +12,10 @@ use redrive_core::receipt::ReceiptKey;
 use redrive_core::time::{Millis, Timestamp};
 use redrive_store::{
     AckItem, Acked, Append, Batch, Bulk, BuryItem, Capabilities, CountBy, Counts, CreateQueue, DeleteQueue,
-    EnqueueItem, EnqueueOutcome, Entry, EntryKey, EntryKind, EntryName, ExpireRequest, ExtendItem, FailureGroup,
-    Judged, LeaseRequest, Leased, Limit, ListRequest, Listener, LogName, LogRecord, NackItem, NextDue, Now, Page, PauseQueue,
-    QueueError, QueueStats, ReleaseItem, Released, Selection, Settled, Signal, Store, StoreError, Survives, SweepRequest,
-    UpdateQueue, WriteOutcome, Writes,
+    EnqueueItem, EnqueueOutcome, Entry, EntryKey, EntryKind, EntryName, ExpireRequest, ExtendItem,
+    FailureGroup, Judged, LeaseRequest, Leased, Limit, ListRequest, Listener, LogName, LogRecord, NackItem,
+    NextDue, Now, Page, PauseQueue, QueueError, QueueStats, ReleaseItem, Released, Selection, Settled,
+    Signal, Store, StoreError, Survives, SweepRequest, UpdateQueue, WriteOutcome, Writes,
 };
 
 use crate::error::{Fault, store_error};
@@ -167,7 +167,11 @@ impl Store for PostgresStore {
         queue_call(|| self.0.lease(now, &request)).await
     }
 
-    async fn extend(&self, now: Now, batch: Batch<ExtendItem>) -> Result<Vec<Settled<Timestamp>>, StoreError> {
+    async fn extend(
+        &self,
+        now: Now,
+        batch: Batch<ExtendItem>,
+    ) -> Result<Vec<Settled<Timestamp>>, StoreError> {
         store_call(|| self.0.extend(now, &batch)).await
     }
 
@@ -179,7 +183,12 @@ impl Store for PostgresStore {
         .await
     }
 
-    async fn nack(&self, now: Now, batch: Batch<NackItem>, seed: u64) -> Result<Vec<Settled<Judged>>, StoreError> {
+    async fn nack(
+        &self,
+        now: Now,
+        batch: Batch<NackItem>,
+        seed: u64,
+    ) -> Result<Vec<Settled<Judged>>, StoreError> {
         store_call(async || match self.0.nack_fast(now, &batch, seed).await? {
             Some(outcomes) => Ok(outcomes),
             None => self.0.nack(now, &batch, seed).await,
@@ -187,7 +196,11 @@ impl Store for PostgresStore {
         .await
     }
 
-    async fn release(&self, now: Now, batch: Batch<ReleaseItem>) -> Result<Vec<Settled<Released>>, StoreError> {
+    async fn release(
+        &self,
+        now: Now,
+        batch: Batch<ReleaseItem>,
+    ) -> Result<Vec<Settled<Released>>, StoreError> {
         store_call(|| self.0.release(now, &batch)).await
     }
 
@@ -207,7 +220,12 @@ impl Store for PostgresStore {
         queue_call(|| self.0.retain(now, &request)).await
     }
 
-    async fn reschedule(&self, now: Now, selection: Selection, change: Reschedule) -> Result<Bulk, QueueError> {
+    async fn reschedule(
+        &self,
+        now: Now,
+        selection: Selection,
+        change: Reschedule,
+    ) -> Result<Bulk, QueueError> {
         queue_call(|| self.0.reschedule(now, &selection, change)).await
     }
 
@@ -215,7 +233,13 @@ impl Store for PostgresStore {
         queue_call(|| self.0.move_to(now, &selection, &target)).await
     }
 
-    async fn redrive(&self, now: Now, selection: Selection, by: Note, reason: Note) -> Result<Bulk, QueueError> {
+    async fn redrive(
+        &self,
+        now: Now,
+        selection: Selection,
+        by: Note,
+        reason: Note,
+    ) -> Result<Bulk, QueueError> {
         queue_call(|| self.0.redrive(now, &selection, &by, &reason)).await
     }
 
@@ -231,7 +255,13 @@ impl Store for PostgresStore {
         queue_call(|| self.0.list(now, &request)).await
     }
 
-    async fn count(&self, now: Now, queue: &QueueName, by: CountBy, limit: Limit) -> Result<Counts, QueueError> {
+    async fn count(
+        &self,
+        now: Now,
+        queue: &QueueName,
+        by: CountBy,
+        limit: Limit,
+    ) -> Result<Counts, QueueError> {
         queue_call(|| self.0.count(now, queue, by, limit)).await
     }
 

@@ -54,7 +54,8 @@ impl Shared {
                 Err(error) => return Err(error),
             };
             let old = work.lapse_old(&known, left).await?;
-            let spent = if left > old.len() { work.lapse_spent(&known, left - old.len()).await? } else { Vec::new() };
+            let spent =
+                if left > old.len() { work.lapse_spent(&known, left - old.len()).await? } else { Vec::new() };
             judged.extend(old.into_iter().chain(spent));
             work.commit().await?;
         }
@@ -92,7 +93,11 @@ impl Shared {
         Ok(())
     }
 
-    async fn queues_with(&self, now: Now, statement: &crate::sql::Statement) -> Result<Vec<QueueName>, Fault> {
+    async fn queues_with(
+        &self,
+        now: Now,
+        statement: &crate::sql::Statement,
+    ) -> Result<Vec<QueueName>, Fault> {
         let (session, now) = self.link.begin(now).await?;
         let rows = session.rows(statement, &[&millis(now)]).await?;
         session.commit().await?;
@@ -155,7 +160,8 @@ impl Work<'_> {
         let (verb, ended) = match (kept.nacked.take(), &was) {
             (Some(error), Phase::Leased(lease)) => {
                 let failure = (Asked::Nothing, error);
-                let ended = lifecycle::nack(progress, lease.clone(), &terms, failure, BACK, self.now, &mut dice);
+                let ended =
+                    lifecycle::nack(progress, lease.clone(), &terms, failure, BACK, self.now, &mut dice);
                 (Verb::Nack, Some(ended))
             }
             _ => {
@@ -187,7 +193,11 @@ impl Work<'_> {
         self.lapse_those(known, &rows).await
     }
 
-    async fn lapse_those(&mut self, known: &Known, rows: &[tokio_postgres::Row]) -> Result<Vec<Judged>, Fault> {
+    async fn lapse_those(
+        &mut self,
+        known: &Known,
+        rows: &[tokio_postgres::Row],
+    ) -> Result<Vec<Judged>, Fault> {
         let mut judged = Vec::new();
         for mut kept in self.read(known, rows).await? {
             let was = kept.message.progress.phase.clone();
@@ -239,4 +249,3 @@ impl Work<'_> {
         self.tally(known.id).verb(Verb::Discard, 1);
     }
 }
-

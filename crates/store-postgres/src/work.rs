@@ -88,7 +88,10 @@ impl<'a> Work<'a> {
     // Queues.
 
     /// Reads the queues of that name; they cannot be deleted before the transaction ends.
-    pub(crate) async fn hold_queues(&mut self, names: impl IntoIterator<Item = &QueueName>) -> Result<(), Fault> {
+    pub(crate) async fn hold_queues(
+        &mut self,
+        names: impl IntoIterator<Item = &QueueName>,
+    ) -> Result<(), Fault> {
         let wanted: BTreeSet<&QueueName> =
             names.into_iter().filter(|name| !self.queues.contains_key(*name)).collect();
         if wanted.is_empty() {
@@ -173,13 +176,21 @@ impl<'a> Work<'a> {
 
     /// Lets the key go that a message holds while it is not done. A key held for a window stays held.
     pub(crate) fn let_go(&mut self, kept: &Kept) {
-        if let Some(dedup) = kept.message.spec.dedup.as_ref().filter(|dedup| dedup.unique == Uniqueness::UntilDone) {
+        if let Some(dedup) =
+            kept.message.spec.dedup.as_ref().filter(|dedup| dedup.unique == Uniqueness::UntilDone)
+        {
             self.let_go.push((kept.was_in, dedup.key.as_str().to_owned(), uuid(kept.message.id())));
         }
     }
 
     /// Counts and writes down how an attempt ended, and moves the message on if it died.
-    pub(crate) async fn ended(&mut self, known: &Known, verb: Verb, kept: &mut Kept, ended: Ended) -> Result<Judged, Fault> {
+    pub(crate) async fn ended(
+        &mut self,
+        known: &Known,
+        verb: Verb,
+        kept: &mut Kept,
+        ended: Ended,
+    ) -> Result<Judged, Fault> {
         self.tally(known.id).verb(verb, 1);
         let (error, leased_at) = (ended.record.error.clone(), Some(ended.record.leased_at));
         if kept.message.history.failures.len() == ATTEMPT_RECORDS_MAX {
@@ -193,7 +204,12 @@ impl<'a> Work<'a> {
     }
 
     /// Gives up a waiting message that can never be handed out again.
-    pub(crate) async fn lapse(&mut self, known: &Known, kept: &mut Kept, reason: DeadReason) -> Result<Judged, Fault> {
+    pub(crate) async fn lapse(
+        &mut self,
+        known: &Known,
+        kept: &mut Kept,
+        reason: DeadReason,
+    ) -> Result<Judged, Fault> {
         self.tally(known.id).verb(Verb::Lapse, 1);
         let message = &mut kept.message;
         lifecycle::lapse(&mut message.progress, reason, message.history.last_error.as_ref(), self.now);
@@ -258,7 +274,9 @@ impl<'a> Work<'a> {
         }
         let spec = &kept.message.spec;
         let Some(class) = self.class(&target, &spec.kind, &spec.source).await? else {
-            return Ok(Err(BulkRefusal::TooManyClasses { max: self.shared.options.limits.classes_per_queue }));
+            return Ok(Err(BulkRefusal::TooManyClasses {
+                max: self.shared.options.limits.classes_per_queue,
+            }));
         };
         self.let_go(kept);
         self.tally(from.id).verb(Verb::Move, 1);
@@ -373,10 +391,30 @@ impl<'a> Work<'a> {
             .rows(
                 &self.shared.link.sql.write,
                 &[
-                    &to.queue_id, &to.id, &to.to_queue, &to.class_id, &to.visible_at, &to.place, &to.state, &to.rank,
-                    &to.retry, &to.storied, &to.attempts, &to.deliveries, &to.deliveries_before, &to.redrives,
-                    &to.expires_at, &to.lease_id, &to.consumer, &to.leased_at, &to.deadline, &to.ended_at,
-                    &to.fingerprint, &to.dead_reason, &to.dedup_key, &to.origin_queue,
+                    &to.queue_id,
+                    &to.id,
+                    &to.to_queue,
+                    &to.class_id,
+                    &to.visible_at,
+                    &to.place,
+                    &to.state,
+                    &to.rank,
+                    &to.retry,
+                    &to.storied,
+                    &to.attempts,
+                    &to.deliveries,
+                    &to.deliveries_before,
+                    &to.redrives,
+                    &to.expires_at,
+                    &to.lease_id,
+                    &to.consumer,
+                    &to.leased_at,
+                    &to.deadline,
+                    &to.ended_at,
+                    &to.fingerprint,
+                    &to.dead_reason,
+                    &to.dedup_key,
+                    &to.origin_queue,
                 ],
             )
             .await?;
@@ -392,8 +430,9 @@ impl<'a> Work<'a> {
             let history = || stories.iter().map(|kept| &kept.message.history);
             let errors: Vec<Option<&str>> =
                 history().map(|history| history.last_error.as_ref().map(ErrorText::as_str)).collect();
-            let checkpoints: Vec<Option<&[u8]>> =
-                history().map(|history| history.checkpoint.as_ref().map(|point| &point.bytes()[..])).collect();
+            let checkpoints: Vec<Option<&[u8]>> = history()
+                .map(|history| history.checkpoint.as_ref().map(|point| &point.bytes()[..]))
+                .collect();
             let death = || history().map(|history| history.death);
             let reasons: Vec<Option<i16>> =
                 death().map(|death| death.map(|death| row::reason_number(death.reason))).collect();
@@ -403,7 +442,8 @@ impl<'a> Work<'a> {
             let redriven = || history().map(|history| history.redriven.as_ref());
             let at: Vec<Option<i64>> = redriven().map(|note| note.map(|note| millis(note.at))).collect();
             let by: Vec<Option<&str>> = redriven().map(|note| note.map(|note| note.by.as_str())).collect();
-            let why: Vec<Option<&str>> = redriven().map(|note| note.map(|note| note.reason.as_str())).collect();
+            let why: Vec<Option<&str>> =
+                redriven().map(|note| note.map(|note| note.reason.as_str())).collect();
             self.session
                 .rows(
                     &sql.write_history,
@@ -418,10 +458,12 @@ impl<'a> Work<'a> {
             let of = || failures.iter().map(|(_, record)| record);
             let attempts: Vec<i32> = of().map(|record| row::count(record.attempt)).collect();
             let causes: Vec<i16> = of().map(|record| row::cause_number(record.cause)).collect();
-            let rules: Vec<Option<i16>> = of().map(|record| record.delay.map(|(_, rule)| rule_number(rule))).collect();
+            let rules: Vec<Option<i16>> =
+                of().map(|record| record.delay.map(|(_, rule)| rule_number(rule))).collect();
             let leased: Vec<i64> = of().map(|record| millis(record.leased_at)).collect();
             let ended: Vec<i64> = of().map(|record| millis(record.ended_at)).collect();
-            let delays: Vec<Option<i64>> = of().map(|record| record.delay.map(|(delay, _)| span(delay))).collect();
+            let delays: Vec<Option<i64>> =
+                of().map(|record| record.delay.map(|(delay, _)| span(delay))).collect();
             let consumers: Vec<&str> = of().map(|record| record.consumer.as_str()).collect();
             let errors: Vec<&str> = of().map(|record| record.error.as_str()).collect();
             self.session

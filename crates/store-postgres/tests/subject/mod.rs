@@ -13,7 +13,8 @@ use redrive_store_postgres::{Options, PostgresStore};
 use tokio::runtime::Runtime;
 
 /// Tables that hold something; sequences go on, as they would.
-const TABLES: &str = "shared queue key_setting class message content history failure hold tally entry log record";
+const TABLES: &str =
+    "shared queue key_setting class message content history failure hold tally entry log record";
 
 /// PostgreSQL.
 pub(crate) struct Postgres {
@@ -32,7 +33,8 @@ impl Postgres {
     }
 
     async fn execute(&self, sql: &str) {
-        let (client, connection) = tokio_postgres::connect(&self.url, tokio_postgres::NoTls).await.expect("it runs");
+        let (client, connection) =
+            tokio_postgres::connect(&self.url, tokio_postgres::NoTls).await.expect("it runs");
         let running = tokio::spawn(connection);
         client.batch_execute(sql).await.expect("it is done");
         drop(client);
