@@ -154,16 +154,18 @@ fn read_weights(value: &Value) -> Result<Weights, Problem> {
     said(Weights::new(pairs.collect::<Result<Vec<_>, Problem>>()?))
 }
 
+/// A field, where it is set.
+fn field<T>(
+    map: &Map<String, Value>,
+    name: &str,
+    read: impl FnOnce(&Value) -> Result<T, Problem>,
+) -> Result<Option<T>, Problem> {
+    map.get(name).map(read).transpose().map_err(|problem| format!("{name}: {problem}"))
+}
+
 /// Reads a configuration.
 pub(crate) fn read(value: &Value) -> Result<QueueConfig, Problem> {
     let map = value.as_object().ok_or("the configuration is not an object")?;
-    fn field<T>(
-        map: &Map<String, Value>,
-        name: &str,
-        read: impl FnOnce(&Value) -> Result<T, Problem>,
-    ) -> Result<Option<T>, Problem> {
-        map.get(name).map(read).transpose().map_err(|problem| format!("{name}: {problem}"))
-    }
     Ok(QueueConfig {
         lease_timeout: field(map, "lease_timeout", span)?,
         max_lease: field(map, "max_lease", span)?,

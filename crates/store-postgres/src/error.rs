@@ -106,6 +106,7 @@ pub(crate) fn store_error(fault: Fault) -> StoreError {
 }
 
 /// What the database holds is not what was written to it.
+#[expect(clippy::needless_pass_by_value, reason = "an error is handed over where it ends")]
 pub(crate) fn damaged(location: impl Into<String>, problem: impl ToString) -> StoreError {
     StoreError::Damaged { location: location.into(), problem: problem.to_string() }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use redrive_core::lease::LeaseId;
 use redrive_core::lifecycle::{self, Verb};
 use redrive_core::limits::BATCH_BYTES_MAX;
-use redrive_core::message::Lane;
+use redrive_core::message::{Lane, MessageType, Source};
 use redrive_core::policy::{LaneCredit, RetryLane};
 use redrive_core::time::Timestamp;
 use redrive_store::{LaneChoice, LeaseRequest, Leased, Limit, Now, Pick, QueueNotFound, StoreError, Swept};
@@ -70,6 +70,7 @@ impl Walk {
 }
 
 /// What a claim answers besides messages.
+#[expect(clippy::struct_excessive_bools, reason = "each is a column of the answer")]
 struct Status {
     now: Timestamp,
     stamp: Option<i64>,
@@ -435,8 +436,8 @@ type Wanted<'a> = Option<Vec<&'a str>>;
 
 /// The types and the sources that a call takes; `None` for all.
 fn wanted(request: &LeaseRequest) -> (Wanted<'_>, Wanted<'_>) {
-    let kinds: Vec<&str> = request.filter.kinds.iter().map(|kind| kind.as_str()).collect();
-    let sources: Vec<&str> = request.filter.sources.iter().map(|source| source.as_str()).collect();
+    let kinds: Vec<&str> = request.filter.kinds.iter().map(MessageType::as_str).collect();
+    let sources: Vec<&str> = request.filter.sources.iter().map(Source::as_str).collect();
     (Some(kinds).filter(|kinds| !kinds.is_empty()), Some(sources).filter(|sources| !sources.is_empty()))
 }
 

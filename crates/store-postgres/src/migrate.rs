@@ -22,7 +22,7 @@ pub fn schema_sql(schema: &str) -> String {
         schema,
     ));
     for (name, migration) in MIGRATIONS {
-        text.push_str(&format!("\n-- {name}\n{}", in_schema(migration, schema)));
+        text.extend(["\n-- ", name, "\n", &in_schema(migration, schema)]);
         text.push_str(&in_schema(&format!("INSERT INTO redrive.migration VALUES ('{name}');\n"), schema));
     }
     text

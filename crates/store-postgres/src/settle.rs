@@ -1,17 +1,12 @@
-//! ack, nack, extend, release and bury, and the guard that every settlement passes first.
+//! ack and bury, and the guard that every settlement passes first.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use redrive_core::dice::Dice;
 use redrive_core::lease::Lease;
 use redrive_core::lifecycle::{self, Verb};
 use redrive_core::message::{MessageId, Phase};
-use redrive_core::time::Timestamp;
-use redrive_store::{
-    AckItem, Acked, Batch, BuryItem, ExtendItem, Judged, LeaseTarget, NackItem, Now, ReleaseItem, Released,
-    Settled,
-};
+use redrive_store::{AckItem, Acked, Batch, BuryItem, Judged, LeaseTarget, Now, Settled};
 use uuid::Uuid;
 
 use crate::error::Fault;
@@ -19,7 +14,7 @@ use crate::queue::Known;
 use crate::row::{Columns, Kept, uuid};
 use crate::store::Shared;
 use crate::tally::Other;
-use crate::work::{BACK, Work};
+use crate::work::Work;
 
 /// The messages of a batch, each as the items before it left it; `None` once it is gone from its queue.
 pub(crate) struct Held {
@@ -50,7 +45,7 @@ pub(crate) struct Leased {
 }
 
 impl Held {
-    async fn read<'t>(
+    pub(crate) async fn read<'t>(
         work: &mut Work<'_>,
         targets: impl Iterator<Item = (&'t redrive_core::queue::QueueName, MessageId)> + Clone,
     ) -> Result<Self, Fault> {
@@ -80,7 +75,7 @@ impl Held {
 
     /// The message under the lease that is meant. One that is gone or done is not found; any other that is not under
     /// this lease has lost it.
-    fn take(&mut self, work: &Work<'_>, target: &LeaseTarget) -> Result<Leased, NotHeld> {
+    pub(crate) fn take(&mut self, work: &Work<'_>, target: &LeaseTarget) -> Result<Leased, NotHeld> {
         let known = work.held(target.queue()).ok_or(NotHeld::NotFound)?;
         let entry = self.messages.get_mut(&(known.id, target.message())).ok_or(NotHeld::NotFound)?;
         let slot = entry.as_ref().filter(|slot| slot.kept.queue_id == known.id).ok_or(NotHeld::NotFound)?;
@@ -94,7 +89,7 @@ impl Held {
     }
 
     /// The message stands there now. One that moved is not in its old queue any more, but must still be written.
-    fn put(&mut self, leased: Leased) {
+    pub(crate) fn put(&mut self, leased: Leased) {
         let at = (leased.kept.was_in, leased.kept.message.id());
         self.turns += 1;
         self.messages.insert(at, Some(Slot { kept: leased.kept, was: leased.was, turn: Some(self.turns) }));
@@ -111,23 +106,6 @@ impl Held {
 }
 
 impl Shared {
-    pub(crate) async fn extend(
-        &self,
-        now: Now,
-        batch: &Batch<ExtendItem>,
-    ) -> Result<Vec<Settled<Timestamp>>, Fault> {
-        let mut work = Work::begin(self, now).await?;
-        let targets = batch.items().iter().map(|item| (item.target.queue(), item.target.message()));
-        let mut held = Held::read(&mut work, targets).await?;
-        let mut outcomes = Vec::new();
-        for item in batch.items() {
-            outcomes.push(settled(
-                held.take(&work, &item.target).map(|leased| work.extend_one(leased, item, &mut held)),
-            ));
-        }
-        finish(work, held, batch.is_all_or_nothing(), outcomes).await
-    }
-
     pub(crate) async fn ack(&self, now: Now, batch: &Batch<AckItem>) -> Result<Vec<Settled<Acked>>, Fault> {
         let mut work = Work::begin(self, now).await?;
         let targets = batch.items().iter().map(|item| (&item.claim.queue, item.claim.message));
@@ -136,43 +114,6 @@ impl Shared {
         for item in batch.items() {
             let taken = held.take(&work, &LeaseTarget::Claim(item.claim.clone()));
             outcomes.push(settled(taken.map(|leased| work.ack_one(leased, &mut held))));
-        }
-        finish(work, held, batch.is_all_or_nothing(), outcomes).await
-    }
-
-    pub(crate) async fn nack(
-        &self,
-        now: Now,
-        batch: &Batch<NackItem>,
-        seed: u64,
-    ) -> Result<Vec<Settled<Judged>>, Fault> {
-        let mut work = Work::begin(self, now).await?;
-        let targets = batch.items().iter().map(|item| (&item.claim.queue, item.claim.message));
-        let mut held = Held::read(&mut work, targets).await?;
-        let mut outcomes = Vec::new();
-        for item in batch.items() {
-            outcomes.push(match held.take(&work, &LeaseTarget::Claim(item.claim.clone())) {
-                Ok(leased) => Settled::Applied(work.nack_one(leased, item, seed, &mut held).await?),
-                Err(refused) => refused.into(),
-            });
-        }
-        finish(work, held, batch.is_all_or_nothing(), outcomes).await
-    }
-
-    pub(crate) async fn release(
-        &self,
-        now: Now,
-        batch: &Batch<ReleaseItem>,
-    ) -> Result<Vec<Settled<Released>>, Fault> {
-        let mut work = Work::begin(self, now).await?;
-        let targets = batch.items().iter().map(|item| (item.target.queue(), item.target.message()));
-        let mut held = Held::read(&mut work, targets).await?;
-        let mut outcomes = Vec::new();
-        for item in batch.items() {
-            outcomes.push(match held.take(&work, &item.target) {
-                Ok(leased) => Settled::Applied(work.release_one(leased, item, &mut held).await?),
-                Err(refused) => refused.into(),
-            });
         }
         finish(work, held, batch.is_all_or_nothing(), outcomes).await
     }
@@ -197,19 +138,6 @@ impl Shared {
 }
 
 impl Work<'_> {
-    fn extend_one(&mut self, mut leased: Leased, item: &ExtendItem, held: &mut Held) -> Timestamp {
-        let deadline =
-            lifecycle::extend(&mut leased.lease, item.time, leased.known.settings.max_lease, self.now);
-        leased.kept.message.progress.phase = Phase::Leased(leased.lease.clone());
-        if item.checkpoint.is_some() {
-            leased.kept.message.history.checkpoint.clone_from(&item.checkpoint);
-            self.remember(&mut leased.kept);
-        }
-        self.tally(leased.known.id).verb(Verb::Extend, 1);
-        held.put(leased);
-        deadline
-    }
-
     fn ack_one(&mut self, mut leased: Leased, held: &mut Held) -> Acked {
         let message = &leased.kept.message;
         let acked = Acked {
@@ -228,51 +156,6 @@ impl Work<'_> {
             self.remove(&leased.kept, &leased.was);
         }
         acked
-    }
-
-    async fn nack_one(
-        &mut self,
-        mut leased: Leased,
-        item: &NackItem,
-        seed: u64,
-        held: &mut Held,
-    ) -> Result<Judged, Fault> {
-        let known = Arc::clone(&leased.known);
-        let terms = Self::terms(&known, &leased.kept);
-        if item.checkpoint.is_some() {
-            leased.kept.message.history.checkpoint.clone_from(&item.checkpoint);
-        }
-        let id = leased.kept.message.id();
-        let progress = &mut leased.kept.message.progress;
-        let mut dice = Dice::for_attempt(seed, id, progress.attempts);
-        let failure = (item.asked, item.error.clone());
-        let ended =
-            lifecycle::nack(progress, leased.lease.clone(), &terms, failure, BACK, self.now, &mut dice);
-        let judged = self.ended(&known, Verb::Nack, &mut leased.kept, ended).await?;
-        held.put(leased);
-        Ok(judged)
-    }
-
-    async fn release_one(
-        &mut self,
-        mut leased: Leased,
-        item: &ReleaseItem,
-        held: &mut Held,
-    ) -> Result<Released, Fault> {
-        let known = Arc::clone(&leased.known);
-        let terms = Self::terms(&known, &leased.kept);
-        let progress = &mut leased.kept.message.progress;
-        lifecycle::release(progress, item.delay, BACK, self.now);
-        let visible_at = progress.visible_at;
-        let spent = terms.spent(progress.attempts, progress.deliveries_counted());
-        self.tally(known.id).verb(Verb::Release, 1);
-        // With no delivery left nothing could ever be done with it.
-        let lapsed = match spent {
-            Some(reason) => Some(self.lapse(&known, &mut leased.kept, reason).await?),
-            None => None,
-        };
-        held.put(leased);
-        Ok(Released { visible_at, lapsed })
     }
 
     async fn bury_one(
@@ -300,7 +183,7 @@ impl<T> From<NotHeld> for Settled<T> {
     }
 }
 
-fn settled<T>(outcome: Result<T, NotHeld>) -> Settled<T> {
+pub(crate) fn settled<T>(outcome: Result<T, NotHeld>) -> Settled<T> {
     match outcome {
         Ok(applied) => Settled::Applied(applied),
         Err(refused) => refused.into(),
@@ -308,7 +191,7 @@ fn settled<T>(outcome: Result<T, NotHeld>) -> Settled<T> {
 }
 
 /// Writes what was settled, unless one refusal undoes all.
-async fn finish<T>(
+pub(crate) async fn finish<T>(
     mut work: Work<'_>,
     held: Held,
     all_or_nothing: bool,

@@ -96,12 +96,6 @@ macro_rules! statements {
                     },)*
                 }
             }
-
-            /// All of them, by name.
-            #[cfg(test)]
-            pub(crate) fn all(&self) -> Vec<(&'static str, &Statement)> {
-                vec![$((stringify!($name), &self.$name)),*]
-            }
         }
     };
 }

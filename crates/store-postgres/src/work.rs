@@ -106,14 +106,14 @@ impl<'a> Work<'a> {
             let known = Known::read(row, &self.shared.options.defaults)?;
             // What is cached has the pairs of type and source already, if it is still right.
             let cached = self.shared.cache().get(&known.queue.name).map(Arc::clone);
-            let known = match cached.filter(|cached| cached.id == known.id && cached.stamp == known.stamp) {
-                Some(cached) => cached,
-                None => {
-                    known.read_classes(&self.session).await?;
-                    let known = Arc::new(known);
-                    self.shared.cache().insert(known.queue.name.clone(), Arc::clone(&known));
-                    known
-                }
+            let right = cached.filter(|cached| cached.id == known.id && cached.stamp == known.stamp);
+            let known = if let Some(cached) = right {
+                cached
+            } else {
+                known.read_classes(&self.session).await?;
+                let known = Arc::new(known);
+                self.shared.cache().insert(known.queue.name.clone(), Arc::clone(&known));
+                known
             };
             self.queues.insert(known.queue.name.clone(), Some(known));
         }

@@ -27,7 +27,7 @@ pub(crate) struct Postgres {
 
 impl Postgres {
     pub(crate) fn new() -> Self {
-        let url = redrive_test_servers::shared_postgres_url().to_owned();
+        let url = redrive_test_servers::shared_postgres_url();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         Self { runtime, url, free: Arc::default(), made: AtomicU32::new(0) }
     }
