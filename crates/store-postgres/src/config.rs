@@ -5,9 +5,10 @@
 use std::num::{NonZeroU32, NonZeroU64};
 
 use redrive_core::invalid::Invalid;
+use redrive_core::limits::Limits;
 use redrive_core::message::FairnessKey;
 use redrive_core::policy::{BreakerConfig, Jitter, Multiplier, RetryLane, RetryOverride, Share, Weight};
-use redrive_core::queue::{Pause, Pauses, QueueConfig, QueueName, Retention, Weights};
+use redrive_core::queue::{Pause, Pauses, QueueConfig, QueueName, QueueSettings, Retention, Weights};
 use redrive_core::time::{Millis, Timestamp};
 use serde_json::{Map, Value, json};
 
@@ -83,6 +84,43 @@ pub(crate) fn write(config: &QueueConfig) -> Value {
     put(to, "max_delay", config.retry.max_delay, |max| max.map_or(Value::Null, millis));
     put(to, "jitter", config.retry.jitter, jitter);
     Value::Object(map)
+}
+
+/// Writes settings as the configuration that sets all of them.
+pub(crate) fn write_settings(settings: &QueueSettings) -> Value {
+    let settings = settings.clone();
+    let retry = settings.retry;
+    write(&QueueConfig {
+        lease_timeout: Some(settings.lease_timeout),
+        max_lease: Some(settings.max_lease),
+        max_deliveries: Some(settings.max_deliveries),
+        retry_share: Some(settings.retry_share),
+        retry_lane: Some(settings.retry_lane),
+        max_retries_in_flight: Some(settings.max_retries_in_flight),
+        overdue_backoff: Some(settings.overdue_backoff),
+        breaker: Some(settings.breaker),
+        dead_letter_to: Some(settings.dead_letter_to),
+        retain_done: Some(settings.retain_done),
+        retain_dead: Some(settings.retain_dead),
+        dedup_window: Some(settings.dedup_window),
+        max_waiting: Some(settings.max_waiting),
+        weights: Some(settings.weights),
+        retry: RetryOverride {
+            max_attempts: Some(retry.max_attempts),
+            base_delay: Some(retry.base_delay),
+            multiplier: Some(retry.multiplier),
+            max_delay: Some(retry.max_delay),
+            jitter: Some(retry.jitter),
+        },
+    })
+}
+
+/// Writes what a queue may hold.
+pub(crate) fn write_limits(limits: Limits) -> Value {
+    json!({
+        "classes_per_queue": limits.classes_per_queue,
+        "dedup_keys_per_queue": limits.dedup_keys_per_queue,
+    })
 }
 
 fn number(value: &Value) -> Result<u64, Problem> {
@@ -229,4 +267,17 @@ pub(crate) fn read_pauses(value: &Value) -> Result<Pauses, Problem> {
     let keys = value.get("keys").and_then(Value::as_object).into_iter().flatten();
     let keys = keys.map(|(key, pause)| Ok((said(FairnessKey::new(key))?, read_pause(pause)?)));
     Ok(Pauses { queue, keys: keys.collect::<Result<_, Problem>>()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_written_whole_so_that_nothing_is_left_to_other_defaults() {
+        let settings = QueueSettings { max_lease: Millis::from_secs(77), ..QueueSettings::default() };
+        let written = read(&write_settings(&settings)).unwrap();
+        let others = QueueSettings { overdue_backoff: true, max_lease: Millis::new(1), ..QueueSettings::default() };
+        assert_eq!(written.over(&others), settings);
+    }
 }

@@ -4,12 +4,16 @@ use redrive_core::receipt::ReceiptKey;
 use redrive_store::StoreError;
 use tokio_postgres::Client;
 
+use crate::config;
 use crate::error::damaged;
 use crate::options::Options;
 use crate::sql::in_schema;
 
 /// Each change of the schema, in order. A file that was released never changes.
-const MIGRATIONS: [(&str, &str); 1] = [("0001_queues", include_str!("../sql/migrations/0001_queues.sql"))];
+const MIGRATIONS: [(&str, &str); 2] = [
+    ("0001_queues", include_str!("../sql/migrations/0001_queues.sql")),
+    ("0002_functions", include_str!("../sql/migrations/0002_functions.sql")),
+];
 
 /// Held while the schema is changed.
 const MIGRATION_LOCK: i64 = 0x5265_6472_6976_6500;
@@ -63,7 +67,8 @@ pub(crate) async fn migrate(client: &mut Client, options: &Options) -> Result<()
     step.commit().await.map_err(failed)
 }
 
-/// What all instances share, made by the first of them: the receipt key and the epoch of lease ids.
+/// What all instances share, made by the first of them: the receipt key and the epoch of lease ids. The functions also need
+/// to know what a queue has that sets nothing, and what it may hold; there the last instance that opened has the say.
 pub(crate) async fn shared(
     client: &mut Client,
     options: &Options,
@@ -74,6 +79,14 @@ pub(crate) async fn shared(
     let put = format!("INSERT INTO {table} (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING");
     client.execute(&put, &[&"receipt_key", &&fresh_key[..]]).await.map_err(failed)?;
     client.execute(&put, &[&"epoch", &&options.first_epoch.to_be_bytes()[..]]).await.map_err(failed)?;
+    let set = format!(
+        "INSERT INTO {table} AS s (name, value) VALUES ($1, $2)
+         ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE s.value <> excluded.value"
+    );
+    let (defaults, limits) = (config::write_settings(&options.defaults), config::write_limits(options.limits));
+    for (name, value) in [("defaults", defaults), ("limits", limits)] {
+        client.execute(&set, &[&name, &value.to_string().as_bytes()]).await.map_err(failed)?;
+    }
     let get = format!("SELECT value FROM {table} WHERE name = $1");
     let key = client.query_one(&get, &[&"receipt_key"]).await.map_err(failed)?;
     let epoch = client.query_one(&get, &[&"epoch"]).await.map_err(failed)?;
