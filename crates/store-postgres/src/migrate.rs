@@ -26,8 +26,8 @@ pub fn schema_sql(schema: &str) -> String {
         schema,
     ));
     for (name, migration) in MIGRATIONS {
-        text.extend(["\n-- ", name, "\n", &in_schema(migration, schema)]);
-        text.push_str(&in_schema(&format!("INSERT INTO redrive.migration VALUES ('{name}');\n"), schema));
+        let done = format!("\n-- {name}\n{migration}INSERT INTO redrive.migration VALUES ('{name}');\n");
+        text.push_str(&in_schema(&done, schema));
     }
     text
 }
@@ -90,10 +90,8 @@ pub(crate) async fn shared(
     let get = format!("SELECT value FROM {table} WHERE name = $1");
     let key = client.query_one(&get, &[&"receipt_key"]).await.map_err(failed)?;
     let epoch = client.query_one(&get, &[&"epoch"]).await.map_err(failed)?;
-    let key: [u8; 32] = key
-        .get::<_, &[u8]>(0)
-        .try_into()
-        .map_err(|_| damaged("shared.receipt_key", "it is not 32 bytes long"))?;
+    let key: [u8; 32] =
+        key.get::<_, &[u8]>(0).try_into().map_err(|_| damaged("shared.receipt_key", "it is not 32 bytes long"))?;
     let epoch: [u8; 2] =
         epoch.get::<_, &[u8]>(0).try_into().map_err(|_| damaged("shared.epoch", "it is not 2 bytes long"))?;
     Ok((ReceiptKey::new(key), u16::from_be_bytes(epoch)))
