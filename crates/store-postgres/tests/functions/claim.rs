@@ -201,7 +201,7 @@ async fn retries_keep_to_their_lane_and_their_cap() {
 async fn claim_all(client: Client, statement: String) -> Vec<String> {
     let mut mine = Vec::new();
     loop {
-        let rows = client.query(&statement, &[]).await.unwrap();
+        let rows = client.query(&statement, &[]).await.expect("it answers");
         if rows.is_empty() {
             return mine;
         }

@@ -1,4 +1,4 @@
-//! requeue_expired and retry_failed: what workflows do by night.
+//! `requeue_expired` and `retry_failed`: what workflows do by night.
 
 use redrive_core::lifecycle::Verb;
 use redrive_core::message::{Message, State};

@@ -34,11 +34,11 @@ impl World {
 
     pub(crate) async fn with(change: impl FnOnce(&mut Options), config: QueueConfig) -> Self {
         static MADE: AtomicU32 = AtomicU32::new(0);
-        let url = tokio::task::spawn_blocking(shared_postgres_url).await.unwrap();
+        let url = tokio::task::spawn_blocking(shared_postgres_url).await.expect("a server");
         let schema = format!("Functions {} {}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
         let mut options = Options { schema: schema.clone(), connections: 4, ..Options::new(&url) };
         change(&mut options);
-        let store = PostgresStore::open(options, [7; 32]).await.unwrap();
+        let store = PostgresStore::open(options, [7; 32]).await.expect("it answers");
         let (sql, told) = connected(&url).await;
         let world = Self { store, sql, schema, url, told };
         world.create("orders", config).await;
@@ -47,7 +47,7 @@ impl World {
 
     pub(crate) async fn create(&self, name: &str, config: QueueConfig) {
         let request = CreateQueue { name: queue(name), config };
-        self.store.create_queue(Now::Store, request).await.unwrap();
+        self.store.create_queue(Now::Store, request).await.expect("it answers");
     }
 
     /// A statement, with the schema in it that is meant.
@@ -56,7 +56,7 @@ impl World {
     }
 
     pub(crate) async fn rows(&self, statement: &str, params: &[&(dyn ToSql + Sync)]) -> Vec<Row> {
-        self.sql.query(&self.text(statement), params).await.unwrap()
+        self.sql.query(&self.text(statement), params).await.expect("it answers")
     }
 
     pub(crate) async fn one<T: for<'a> tokio_postgres::types::FromSql<'a>>(&self, statement: &str) -> T {
@@ -64,7 +64,7 @@ impl World {
     }
 
     pub(crate) async fn run(&self, statements: &str) {
-        self.sql.batch_execute(&self.text(statements)).await.unwrap();
+        self.sql.batch_execute(&self.text(statements)).await.expect("it answers");
     }
 
     /// What a statement is refused with: the code and the message.
@@ -93,15 +93,19 @@ impl World {
     }
 
     pub(crate) async fn lease(&self, limit: usize) -> Vec<Message> {
-        let mut request =
-            LeaseRequest::new(queue("orders"), Limit::new(limit).unwrap(), ConsumerName::default(), 1);
+        let mut request = LeaseRequest::new(
+            queue("orders"),
+            Limit::new(limit).expect("a good limit"),
+            ConsumerName::default(),
+            1,
+        );
         request.time = Some(Millis::from_secs(60));
-        self.store.lease(Now::Store, request).await.unwrap().messages
+        self.store.lease(Now::Store, request).await.expect("it answers").messages
     }
 
     pub(crate) async fn expire(&self) -> Vec<Judged> {
         let request = ExpireRequest { queue: None, limit: Limit::MAX, error: None, seed: 1 };
-        self.store.expire(Now::Store, request).await.unwrap()
+        self.store.expire(Now::Store, request).await.expect("it answers")
     }
 
     /// The only message of the queue.
@@ -115,7 +119,7 @@ impl World {
         let mut all = Vec::new();
         let mut request = ListRequest::new(queue("orders"), Filter::default());
         loop {
-            let page = self.store.list(Now::Store, request.clone()).await.unwrap();
+            let page = self.store.list(Now::Store, request.clone()).await.expect("it answers");
             all.extend(page.messages);
             match page.next {
                 Some(next) => request.after = Some(next),
@@ -126,12 +130,12 @@ impl World {
 
     pub(crate) async fn get(&self, id: Uuid) -> Message {
         let id = MessageId::from_bytes(*id.as_bytes());
-        self.store.get(&queue("orders"), id).await.unwrap().expect("it is there")
+        self.store.get(&queue("orders"), id).await.expect("it answers").expect("it is there")
     }
 
     /// Nothing was lost and nothing came from nowhere.
     pub(crate) async fn audit(&self) -> QueueStats {
-        let stats = self.store.stats(Now::Store, &queue("orders")).await.unwrap();
+        let stats = self.store.stats(Now::Store, &queue("orders")).await.expect("it answers");
         let all = self.all().await;
         for state in State::ALL {
             let here = all.iter().filter(|message| message.state(stats.at) == state).count();
@@ -158,12 +162,12 @@ impl World {
 }
 
 pub(crate) fn queue(name: &str) -> QueueName {
-    QueueName::new(name).unwrap()
+    QueueName::new(name).expect("a good name")
 }
 
 /// A connection, and what it is told.
 pub(crate) async fn connected(url: &str) -> (Client, Receiver<String>) {
-    let (client, mut connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+    let (client, mut connection) = tokio_postgres::connect(url, NoTls).await.expect("it answers");
     let (tell, told) = sync_channel(100);
     tokio::spawn(async move {
         let mut messages = futures::stream::poll_fn(move |context| connection.poll_message(context));
