@@ -13,7 +13,7 @@ mod operate;
 mod pair;
 mod step;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::panic;
 use std::sync::atomic::Ordering;
@@ -91,10 +91,17 @@ pub fn replay(subject: &dyn Subject, seed: u64) -> Result<Tally, Box<Counterexam
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
     let mut runner = TestRunner::new_with_rng(config, rng);
     let tally = RefCell::new(Tally::default());
+    let failed = Cell::new(false);
     let histories = Histories::sequential_strategy(STEPS_MAX / 2..=STEPS_MAX);
     let outcome = runner.run(&histories, |((), steps, seen)| {
         let mut verdict = Err(String::new());
         subject.block_on(async { verdict = run(subject, &steps, seen.as_deref()).await }.boxed());
+        if let Err(reason) = &verdict
+            && !failed.replace(true)
+        {
+            // Shrinking takes minutes on a store behind a network; nobody should have to guess why nothing is printed.
+            eprintln!("seed {seed} fails and is made shorter: {reason}");
+        }
         tally.replace(verdict.map_err(TestCaseError::fail)?);
         Ok(())
     });
