@@ -221,7 +221,8 @@ missed AS MATERIALIZED (
         WHERE (SELECT count(*) FROM chosen) < $6 AND w.weight > 0
             AND NOT EXISTS (SELECT FROM chosen WHERE chosen.id = m.id)
     ) AS missed,
-    -- Whether a key gave all that it was asked for, so that it may have more.
+    -- Whether a key gave all that it was asked for, so that it may have more. (A walk that ended because the turns it came
+    -- by were enough may have been wrong: a turn is what a key may give, not what it has.)
     EXISTS (SELECT FROM pick p WHERE NOT p.retry AND p.i = p.quota - 1) AS fresh_gave_all,
     EXISTS (SELECT FROM pick p WHERE p.retry AND p.i = p.quota - 1) AS retry_gave_all
 )
@@ -229,9 +230,9 @@ SELECT g.now, g.stamp, g.due, h.fresh AND h.retry AS contested, missed.missed,
     h.fresh, h.retries_left,
     (SELECT last_value FROM redrive.place) AS circle,
     fresh.n AS fresh_n, fresh_came.last_key AS fresh_end, fresh_came.steps >= fresh.n + 64 AS fresh_cut,
-    fresh_came.steps >= fresh.n + 64 OR missed.fresh_gave_all AS fresh_more,
+    fresh_came.steps >= fresh.n + 64 OR fresh_came.enough OR missed.fresh_gave_all AS fresh_more,
     retry.n AS retry_n, retry_came.last_key AS retry_end, retry_came.steps >= retry.n + 64 AS retry_cut,
-    retry_came.steps >= retry.n + 64 OR missed.retry_gave_all AS retry_more,
+    retry_came.steps >= retry.n + 64 OR retry_came.enough OR missed.retry_gave_all AS retry_more,
     c.new_circle, c.weight, c.credit, c.retry,
     {message c}, {story}, {content}
 FROM guard g
