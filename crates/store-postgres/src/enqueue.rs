@@ -24,6 +24,8 @@ struct Entering<'a> {
     class: i32,
     item: &'a EnqueueItem,
     visible_at: Timestamp,
+    /// Until when it holds its dedup key, where it takes it: `Some(None)` is until it is done.
+    hold: Option<Option<Timestamp>>,
 }
 
 /// What a batch must know of the queues it goes to before it decides.
@@ -151,19 +153,25 @@ impl Work<'_> {
                 max: limits.classes_per_queue,
             }));
         };
+        let until = spec.dedup.as_ref().map(|dedup| match dedup.unique {
+            Uniqueness::Window => Some(self.now.plus(known.settings.dedup_window)),
+            Uniqueness::UntilDone => None,
+        });
         let held = census.held.entry(known.id).or_default();
         if key.is_some() && usize::try_from(*held).is_ok_and(|held| held >= limits.dedup_keys_per_queue) {
             let max = limits.dedup_keys_per_queue;
             return Ok(EnqueueOutcome::Refused(EnqueueRefusal::TooManyDedupKeys { max }));
         }
-        *held += u64::from(key.is_some());
         *census.waiting.entry(known.id).or_default() += 1;
         census.ids.insert((known.id, spec.id));
-        if let Some(key) = key {
+        // A window that is over as it begins keeps nobody out, not even the rest of the batch.
+        let hold = until.filter(|until| until.is_none_or(|until| until > self.now));
+        if let (Some(key), Some(_)) = (key, hold) {
+            *held += 1;
             census.holds.insert(key, spec.id);
         }
         let visible_at = item.draft.visible.at(self.now);
-        entering.push(Entering { queue: known.id, class, item, visible_at });
+        entering.push(Entering { queue: known.id, class, item, visible_at, hold });
         Ok(EnqueueOutcome::Enqueued { id: spec.id, visible_at })
     }
 
@@ -218,15 +226,11 @@ impl Work<'_> {
         let (mut queues, mut keys, mut messages, mut until) =
             (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for message in entering {
-            let Some(dedup) = &message.item.draft.spec.dedup else { continue };
-            let Some(known) = self.held(&message.item.queue) else { continue };
+            let (Some(dedup), Some(hold)) = (&message.item.draft.spec.dedup, message.hold) else { continue };
             queues.push(message.queue);
             keys.push(dedup.key.as_str());
             messages.push(uuid(message.item.draft.spec.id));
-            until.push(match dedup.unique {
-                Uniqueness::Window => Some(millis(self.now.plus(known.settings.dedup_window))),
-                Uniqueness::UntilDone => None,
-            });
+            until.push(hold.map(millis));
         }
         self.take_keys(&queues, &keys, &messages, &until).await
     }
