@@ -277,7 +277,8 @@ mod tests {
     fn settings_are_written_whole_so_that_nothing_is_left_to_other_defaults() {
         let settings = QueueSettings { max_lease: Millis::from_secs(77), ..QueueSettings::default() };
         let written = read(&write_settings(&settings)).unwrap();
-        let others = QueueSettings { overdue_backoff: true, max_lease: Millis::new(1), ..QueueSettings::default() };
+        let others =
+            QueueSettings { overdue_backoff: true, max_lease: Millis::new(1), ..QueueSettings::default() };
         assert_eq!(written.over(&others), settings);
     }
 }

@@ -83,15 +83,18 @@ pub(crate) async fn shared(
         "INSERT INTO {table} AS s (name, value) VALUES ($1, $2)
          ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE s.value <> excluded.value"
     );
-    let (defaults, limits) = (config::write_settings(&options.defaults), config::write_limits(options.limits));
+    let (defaults, limits) =
+        (config::write_settings(&options.defaults), config::write_limits(options.limits));
     for (name, value) in [("defaults", defaults), ("limits", limits)] {
         client.execute(&set, &[&name, &value.to_string().as_bytes()]).await.map_err(failed)?;
     }
     let get = format!("SELECT value FROM {table} WHERE name = $1");
     let key = client.query_one(&get, &[&"receipt_key"]).await.map_err(failed)?;
     let epoch = client.query_one(&get, &[&"epoch"]).await.map_err(failed)?;
-    let key: [u8; 32] =
-        key.get::<_, &[u8]>(0).try_into().map_err(|_| damaged("shared.receipt_key", "it is not 32 bytes long"))?;
+    let key: [u8; 32] = key
+        .get::<_, &[u8]>(0)
+        .try_into()
+        .map_err(|_| damaged("shared.receipt_key", "it is not 32 bytes long"))?;
     let epoch: [u8; 2] =
         epoch.get::<_, &[u8]>(0).try_into().map_err(|_| damaged("shared.epoch", "it is not 2 bytes long"))?;
     Ok((ReceiptKey::new(key), u16::from_be_bytes(epoch)))

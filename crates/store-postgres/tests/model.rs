@@ -10,5 +10,5 @@ use redrive_store_conformance::model;
 use subject::Postgres;
 
 fn main() -> ExitCode {
-    model::main(&Postgres::new(), 900)
+    model::main(&Postgres::new(), 1_500)
 }
