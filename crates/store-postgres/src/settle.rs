@@ -80,6 +80,8 @@ impl Held {
         let entry = self.messages.get_mut(&(known.id, target.message())).ok_or(NotHeld::NotFound)?;
         let slot = entry.as_ref().filter(|slot| slot.kept.queue_id == known.id).ok_or(NotHeld::NotFound)?;
         let lease = match &slot.kept.message.progress.phase {
+            // Its consumer has ended it by a nack in SQL, and nobody has judged that yet.
+            Phase::Leased(_) if slot.kept.nacked.is_some() => return Err(NotHeld::LeaseLost),
             Phase::Leased(lease) if target.lease().is_none_or(|id| id == lease.id) => lease.clone(),
             Phase::Done(_) => return Err(NotHeld::NotFound),
             _ => return Err(NotHeld::LeaseLost),

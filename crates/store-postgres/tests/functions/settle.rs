@@ -5,7 +5,7 @@ use redrive_core::policy::{DelayRule, Jitter, RetryOverride, Verdict};
 use redrive_core::queue::{QueueConfig, Retention};
 use redrive_core::receipt::Claim;
 use redrive_core::time::Millis;
-use redrive_store::{AckItem, Batch, Now, Settled, Store};
+use redrive_store::{AckItem, Batch, ExtendItem, LeaseTarget, Now, ReleaseItem, Settled, Store};
 use uuid::Uuid;
 
 use crate::world::{World, queue};
@@ -103,6 +103,14 @@ async fn a_nack_without_a_time_is_judged_by_an_instance() {
     assert_eq!(world.settle("ack", &receipt, "").await, "LEASE_LOST");
     let claim = world.store.receipt_key().await.unwrap().open(&receipt).unwrap();
     let outcomes = world.store.ack(Now::Store, Batch::one(AckItem { claim }).unwrap()).await.unwrap();
+    assert_eq!(outcomes[0], Settled::LeaseLost);
+    // Nor does an operator bring it back, with or without a receipt: the judge would not hear of the nack.
+    let target = LeaseTarget::Current { queue: queue("orders"), message: world.only().await.id() };
+    let release = ReleaseItem { target: target.clone(), delay: None };
+    let outcomes = world.store.release(Now::Store, Batch::one(release).unwrap()).await.unwrap();
+    assert_eq!(outcomes[0], Settled::LeaseLost);
+    let extend = ExtendItem { target, time: Millis::from_secs(1), checkpoint: None };
+    let outcomes = world.store.extend(Now::Store, Batch::one(extend).unwrap()).await.unwrap();
     assert_eq!(outcomes[0], Settled::LeaseLost);
     // Nobody but the judge takes it.
     assert!(world.claim("'orders'").await.is_empty());
