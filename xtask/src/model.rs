@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use crate::Exit;
-use crate::command::{self, cargo};
+use crate::command::{self, cargo, cargo_beside_servers};
 
 const MINUTES_DEFAULT: &str = "10";
 const STORE_DEFAULT: &str = "memory";
@@ -14,8 +14,10 @@ const STORE_DEFAULT: &str = "memory";
 pub(crate) fn run(root: &Path, flags: &[String]) -> Result<(), Exit> {
     let (store, flags) = checked(flags).map_err(Exit::Usage)?;
     let package = format!("redrive-store-{store}");
-    let mut command =
-        cargo(root, &["test", "--quiet", "--release", "--locked", "-p", &package, "--test", "model", "--"]);
+    let arguments = ["test", "--quiet", "--release", "--locked", "-p", &package, "--test", "model", "--"];
+    // What runs here needs no server; what does not gets one, installed where it is missing.
+    let with = if matches!(store.as_str(), "memory" | "embedded") { cargo } else { cargo_beside_servers };
+    let mut command = with(root, &arguments);
     command.args(flags);
     Ok(command::run(command)?)
 }
