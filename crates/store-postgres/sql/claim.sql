@@ -55,54 +55,62 @@ lane AS MATERIALIZED (
         least(retries_left, CASE WHEN fresh THEN $7 ELSE $6::integer END)
     FROM has WHERE retry
 ),
+-- The keys are walked by the line of all messages, or by those of the types and sources that are asked for: a rare type is
+-- not looked for key by key. `next` is the smallest key that the walk has not come to.
 walk AS (
     SELECT l.retry, l.n, l.pos, l.inclusive, l.circle, l.now, 0 AS step, 0 AS acc, 0 AS turn, 0 AS weight,
-        l.credit, NULL::text COLLATE "C" AS key, false AS wrapped, l.left_of_turn
-    FROM lane l WHERE l.n > 0
+        l.credit, NULL::text COLLATE "C" AS key,
+        (CASE WHEN l.inclusive THEN l.pos ELSE l.pos || E'\x01' END) COLLATE "C" AS next,
+        false AS wrapped, l.left_of_turn, ids, ids IS NULL OR 0 = ANY (ids) AS all_lines
+    FROM lane l CROSS JOIN classes WHERE l.n > 0
     UNION ALL
     SELECT w.retry, w.n, w.pos, w.inclusive, w.circle, w.now, w.step + 1,
         w.acc + least(w.n, t.turn), t.turn, t.weight,
         CASE WHEN t.turn = 0 THEN w.credit WHEN k.wrapped THEN 0 WHEN t.is_new THEN w.credit - 1 ELSE w.credit + 1 END,
-        k.key, k.wrapped, w.left_of_turn
+        k.key, (k.key || E'\x01') COLLATE "C", k.wrapped, w.left_of_turn, w.ids, w.all_lines
     FROM walk w
     CROSS JOIN LATERAL (
         -- The first message of the next key.
         (SELECT m.fairness_key AS key, m.rank, m.place, w.wrapped FROM redrive.message m
-            WHERE w.step > 0 AND m.queue_id = $1 AND m.state = 1 AND m.retry = w.retry AND m.fairness_key > w.key
+            WHERE w.all_lines AND m.queue_id = $1 AND m.state = 1 AND m.retry = w.retry AND m.fairness_key >= w.next
             ORDER BY m.fairness_key, m.rank, m.visible_at, m.place LIMIT 1)
         UNION ALL
-        (SELECT m.fairness_key, m.rank, m.place, false FROM redrive.message m
-            WHERE w.step = 0 AND NOT w.inclusive
-                AND m.queue_id = $1 AND m.state = 1 AND m.retry = w.retry AND m.fairness_key > w.pos
-            ORDER BY m.fairness_key, m.rank, m.visible_at, m.place LIMIT 1)
-        UNION ALL
-        (SELECT m.fairness_key, m.rank, m.place, false FROM redrive.message m
-            WHERE w.step = 0 AND w.inclusive
-                AND m.queue_id = $1 AND m.state = 1 AND m.retry = w.retry AND m.fairness_key >= w.pos
-            ORDER BY m.fairness_key, m.rank, m.visible_at, m.place LIMIT 1)
+        (SELECT line.*, w.wrapped FROM unnest(w.ids) AS wanted (id) CROSS JOIN LATERAL (
+                SELECT m.fairness_key AS key, m.rank, m.place FROM redrive.message m
+                WHERE m.queue_id = $1 AND m.class_id = wanted.id AND m.class_id <> 0 AND m.state = 1
+                    AND m.retry = w.retry AND m.fairness_key >= w.next
+                ORDER BY m.fairness_key, m.rank, m.visible_at, m.place LIMIT 1) line
+            WHERE NOT w.all_lines ORDER BY line.key LIMIT 1)
         UNION ALL
         -- Round the corner, where there is nothing further on.
         (SELECT m.fairness_key, m.rank, m.place, true FROM redrive.message m
-            WHERE NOT w.wrapped AND m.queue_id = $1 AND m.state = 1 AND m.retry = w.retry
+            WHERE w.all_lines AND NOT w.wrapped AND m.queue_id = $1 AND m.state = 1 AND m.retry = w.retry
             ORDER BY m.fairness_key, m.rank, m.visible_at, m.place LIMIT 1)
+        UNION ALL
+        (SELECT line.*, true FROM unnest(w.ids) AS wanted (id) CROSS JOIN LATERAL (
+                SELECT m.fairness_key AS key, m.rank, m.place FROM redrive.message m
+                WHERE m.queue_id = $1 AND m.class_id = wanted.id AND m.class_id <> 0 AND m.state = 1
+                    AND m.retry = w.retry
+                ORDER BY m.fairness_key, m.rank, m.visible_at, m.place LIMIT 1) line
+            WHERE NOT w.all_lines AND NOT w.wrapped ORDER BY line.key LIMIT 1)
         LIMIT 1
     ) k
     LEFT JOIN redrive.key_setting s ON s.queue_id = $1 AND s.key = k.key
     CROSS JOIN LATERAL (
         -- What a turn of it is; nothing where it is paused or has nothing that is asked for.
         SELECT CASE WHEN s.paused_until > w.now THEN 0
-            WHEN (SELECT ids IS NOT NULL AND NOT EXISTS (
-                SELECT FROM unnest(ids) AS wanted (id) CROSS JOIN LATERAL (
-                    SELECT FROM redrive.message m WHERE m.queue_id = $1 AND m.class_id = wanted.id AND m.state = 1
-                        AND m.retry = w.retry AND m.fairness_key = k.key LIMIT 1) there) FROM classes) THEN 0
+            WHEN w.all_lines AND w.ids IS NOT NULL AND NOT EXISTS (
+                SELECT FROM redrive.message m
+                WHERE m.queue_id = $1 AND m.class_id = ANY (w.ids) AND m.state = 1
+                    AND m.retry = w.retry AND m.fairness_key = k.key) THEN 0
             ELSE coalesce(s.weight, 1) END AS weight
     ) v
     CROSS JOIN LATERAL (
         SELECT NOT k.wrapped AND k.place > w.circle AND NOT EXISTS (
-            SELECT FROM generate_series(k.rank + 1, 9) AS below (rank) CROSS JOIN LATERAL (
+            SELECT FROM generate_series(CASE WHEN w.all_lines THEN k.rank + 1 ELSE 0 END, 9) AS line (rank) CROSS JOIN LATERAL (
                 SELECT m.place FROM redrive.message m
                 WHERE m.queue_id = $1 AND m.state = 1 AND m.retry = w.retry AND m.fairness_key = k.key
-                    AND m.rank = below.rank
+                    AND m.rank = line.rank
                 ORDER BY m.visible_at, m.place LIMIT 1
             ) first WHERE first.place <= w.circle) AS is_new
     ) n
@@ -135,29 +143,7 @@ pick AS MATERIALIZED (
     FROM walk w
     JOIN came c ON c.retry = w.retry
     CROSS JOIN LATERAL (
-        SELECT * FROM (
-            SELECT m.id, m.size, m.rank, m.visible_at, m.place FROM redrive.message m
-            WHERE (SELECT ids IS NULL FROM classes)
-                AND m.queue_id = $1 AND m.state = 1 AND m.retry = w.retry AND m.fairness_key = w.key
-                AND (m.expires_at IS NULL OR m.expires_at > w.now)
-                AND m.attempts < coalesce(m.max_attempts, $22::integer, 2147483647)
-                AND ($23::integer IS NULL OR m.deliveries - m.deliveries_before < $23)
-            ORDER BY m.fairness_key, m.rank, m.visible_at, m.place
-            LIMIT least(w.n, w.turn + c.rounds * w.weight)
-            FOR UPDATE SKIP LOCKED
-        ) any_class
-        UNION ALL
-        SELECT one_class.* FROM classes CROSS JOIN LATERAL unnest(classes.ids) AS wanted (id) CROSS JOIN LATERAL (
-            SELECT m.id, m.size, m.rank, m.visible_at, m.place FROM redrive.message m
-            WHERE m.queue_id = $1 AND m.class_id = wanted.id AND m.state = 1 AND m.retry = w.retry
-                AND m.fairness_key = w.key
-                AND (m.expires_at IS NULL OR m.expires_at > w.now)
-                AND m.attempts < coalesce(m.max_attempts, $22::integer, 2147483647)
-                AND ($23::integer IS NULL OR m.deliveries - m.deliveries_before < $23)
-            ORDER BY m.fairness_key, m.rank, m.visible_at, m.place
-            LIMIT least(w.n, w.turn + c.rounds * w.weight)
-            FOR UPDATE SKIP LOCKED
-        ) one_class
+        {candidates, held}
     ) m
     WHERE w.weight > 0
 ),
@@ -196,27 +182,7 @@ missed AS MATERIALIZED (
         SELECT FROM walk w
         JOIN came c ON c.retry = w.retry
         CROSS JOIN LATERAL (
-            SELECT * FROM (
-            SELECT m.id, m.size, m.rank, m.visible_at, m.place FROM redrive.message m
-            WHERE (SELECT ids IS NULL FROM classes)
-                AND m.queue_id = $1 AND m.state = 1 AND m.retry = w.retry AND m.fairness_key = w.key
-                AND (m.expires_at IS NULL OR m.expires_at > w.now)
-                AND m.attempts < coalesce(m.max_attempts, $22::integer, 2147483647)
-                AND ($23::integer IS NULL OR m.deliveries - m.deliveries_before < $23)
-            ORDER BY m.fairness_key, m.rank, m.visible_at, m.place
-            LIMIT least(w.n, w.turn + c.rounds * w.weight)
-        ) any_class
-        UNION ALL
-        SELECT one_class.* FROM classes CROSS JOIN LATERAL unnest(classes.ids) AS wanted (id) CROSS JOIN LATERAL (
-            SELECT m.id, m.size, m.rank, m.visible_at, m.place FROM redrive.message m
-            WHERE m.queue_id = $1 AND m.class_id = wanted.id AND m.state = 1 AND m.retry = w.retry
-                AND m.fairness_key = w.key
-                AND (m.expires_at IS NULL OR m.expires_at > w.now)
-                AND m.attempts < coalesce(m.max_attempts, $22::integer, 2147483647)
-                AND ($23::integer IS NULL OR m.deliveries - m.deliveries_before < $23)
-            ORDER BY m.fairness_key, m.rank, m.visible_at, m.place
-            LIMIT least(w.n, w.turn + c.rounds * w.weight)
-        ) one_class
+            {candidates}
         ) m
         WHERE (SELECT count(*) FROM chosen) < $6 AND w.weight > 0
             AND NOT EXISTS (SELECT FROM chosen WHERE chosen.id = m.id)

@@ -3,7 +3,10 @@
 SELECT {message m}, {story} FROM (
     SELECT m.* FROM redrive.message m
     JOIN (
-        SELECT a.id FROM redrive.message a WHERE $3::integer IS NOT NULL AND a.queue_id = $1 AND a.state < 2 AND a.retry
+        SELECT a.id FROM redrive.message a WHERE $3::integer IS NOT NULL AND a.queue_id = $1 AND a.state = 1 AND a.retry
+            AND a.attempts >= $3 AND a.max_attempts IS NULL
+        UNION
+        SELECT a.id FROM redrive.message a WHERE $3 IS NOT NULL AND a.queue_id = $1 AND a.state = 0 AND a.retry
             AND a.attempts >= $3 AND a.max_attempts IS NULL
         UNION
         SELECT d.id FROM redrive.message d WHERE $4::integer IS NOT NULL AND d.queue_id = $1 AND d.state < 2

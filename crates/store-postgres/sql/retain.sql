@@ -1,7 +1,11 @@
--- Messages of a queue in a state that are beyond its retention, the oldest first: $1 queue, $2 state, 3 dead or 4 done,
--- $3 ended no later than, null for no age, $4 how many are kept, null for no count, $5 how many.
+-- Messages of a queue that are beyond its retention, the oldest first: $1 queue, $2 ended no later than, null for no age,
+-- $3 how many are kept, null for no count, $4 how many. The state, 3 dead or 4 done, is filled in: each has an index.
+WITH last AS MATERIALIZED (
+    SELECT m.ended_at, m.id FROM redrive.message m
+    WHERE $3::bigint IS NOT NULL AND m.queue_id = $1 AND m.state = {state}
+    ORDER BY m.ended_at DESC, m.id DESC OFFSET $3 LIMIT 1
+)
 SELECT m.id, m.ended_at FROM redrive.message m
-WHERE m.queue_id = $1 AND m.state = $2 AND (m.ended_at <= $3 OR (m.ended_at, m.id) <= (
-    SELECT o.ended_at, o.id FROM redrive.message o WHERE $4::bigint IS NOT NULL AND o.queue_id = $1 AND o.state = $2
-    ORDER BY o.ended_at DESC, o.id DESC OFFSET $4 LIMIT 1))
-ORDER BY m.ended_at, m.id LIMIT $5 FOR UPDATE SKIP LOCKED
+WHERE m.queue_id = $1 AND m.state = {state} AND m.ended_at <= greatest($2::bigint, (SELECT ended_at FROM last))
+    AND (m.ended_at <= $2 OR (m.ended_at, m.id) <= (SELECT ended_at, id FROM last))
+ORDER BY m.ended_at, m.id LIMIT $4 FOR UPDATE SKIP LOCKED

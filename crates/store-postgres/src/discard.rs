@@ -3,6 +3,7 @@
 use redrive_core::lifecycle::Verb;
 use redrive_core::queue::Retention;
 use redrive_store::{Bulk, Now, QueueError, Selection, SweepRequest};
+use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use crate::bulk::Step;
@@ -59,8 +60,10 @@ impl Work<'_> {
                 continue;
             }
             let limit = items(limit);
-            let params: [crate::session::Param<'_>; 5] = [&known.id, &state, &age, &count, &limit];
-            for row in self.session.rows(&self.shared.link.sql.retain, &params).await? {
+            let params: [(crate::session::Param<'_>, Type); 4] =
+                [(&known.id, Type::INT4), (&age, Type::INT8), (&count, Type::INT8), (&limit, Type::INT8)];
+            let text = self.shared.link.sql.retain.text.replace("{state}", &state.to_string());
+            for row in self.session.rows_of(&text, &params).await? {
                 let mut from = Columns::from(&row, 0);
                 let id = from.take()?;
                 beyond.push((from.take()?, id));

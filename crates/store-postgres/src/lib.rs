@@ -25,6 +25,8 @@ mod migrate;
 mod r#move;
 mod nack;
 mod options;
+#[cfg(test)]
+mod plans;
 mod queue;
 mod redrive;
 mod registry;

@@ -52,6 +52,9 @@ const JOIN_STORY: &str = "LEFT JOIN LATERAL (
     FROM redrive.history h WHERE {}.storied AND h.no = {}.no
 ) story ON true";
 
+/// What a claim looks at twice: to hold it, and to see whether others do.
+const CANDIDATES: &str = include_str!("../sql/claim_candidates.sql");
+
 /// A statement, and the types of what it takes.
 #[derive(Debug, Clone)]
 pub(crate) struct Statement {
@@ -61,7 +64,9 @@ pub(crate) struct Statement {
 
 /// Fills in the shared lists of columns.
 fn filled(text: &str) -> String {
-    let mut text = text.to_owned();
+    let mut text = text
+        .replace("{candidates, held}", &CANDIDATES.replace("{hold}", "FOR UPDATE SKIP LOCKED"))
+        .replace("{candidates}", &CANDIDATES.replace("{hold}", ""));
     for alias in ["m", "c"] {
         let columns: Vec<String> = MESSAGE.iter().map(|column| format!("{alias}.{column}")).collect();
         text = text.replace(&format!("{{message {alias}}}"), &columns.join(", "));
@@ -95,6 +100,12 @@ macro_rules! statements {
                         types: &[$(Type::$type),*],
                     },)*
                 }
+            }
+
+            /// Every one with its name.
+            #[cfg(test)]
+            pub(crate) fn all(&self) -> Vec<(&'static str, &Statement)> {
+                vec![$((stringify!($name), &self.$name)),*]
             }
         }
     };
@@ -157,7 +168,7 @@ statements! {
     queue_restamp [INT4];
     queue_update [INT4, JSONB];
     remove [INT4_ARRAY, UUID_ARRAY];
-    retain [INT4, INT2, INT8, INT8, INT8];
+    retain [];
     scan [];
     scan_end [];
     settle_lock [INT4_ARRAY, UUID_ARRAY];

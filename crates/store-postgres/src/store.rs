@@ -89,6 +89,11 @@ impl PostgresStore {
         })))
     }
 
+    #[cfg(test)]
+    pub(crate) fn link(&self) -> &Arc<Link> {
+        &self.0.link
+    }
+
     /// Closes all connections; calls that are under way finish.
     pub fn close(&self) {
         self.0.link.close();

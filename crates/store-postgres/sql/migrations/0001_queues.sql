@@ -112,8 +112,9 @@ CREATE INDEX message_leased ON redrive.message (queue_id, deadline, lease_id) WH
 CREATE INDEX message_retries ON redrive.message (queue_id) WHERE state = 2 AND retry;
 CREATE INDEX message_lapse ON redrive.message (queue_id, expires_at, id)
     WHERE state < 2 AND expires_at IS NOT NULL;
--- Retries by how often they were tried: which are over a cap that was lowered, and which is the best probe.
-CREATE INDEX message_tried ON redrive.message (queue_id, attempts) WHERE state < 2 AND retry;
+-- Retries by how often they were tried: which is the best probe, and which are over a cap that was lowered.
+CREATE INDEX message_tried ON redrive.message (queue_id, attempts, rank, visible_at, place) WHERE state = 1 AND retry;
+CREATE INDEX message_tried_delayed ON redrive.message (queue_id, attempts) WHERE state = 0 AND retry;
 CREATE INDEX message_delivered ON redrive.message (queue_id, (deliveries - deliveries_before))
     WHERE state < 2 AND deliveries > deliveries_before;
 CREATE INDEX message_dead ON redrive.message (queue_id, ended_at, id) WHERE state = 3;
