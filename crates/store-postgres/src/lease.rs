@@ -6,7 +6,7 @@
 use redrive_core::lease::LeaseId;
 use redrive_core::lifecycle::{self, Verb};
 use redrive_core::limits::BATCH_BYTES_MAX;
-use redrive_core::message::{Lane, MessageType, Source};
+use redrive_core::message::{Lane, MessageId, MessageType, Source};
 use redrive_core::policy::{LaneCredit, RetryLane};
 use redrive_core::time::Timestamp;
 use redrive_store::{LaneChoice, LeaseRequest, Leased, Limit, Now, Pick, QueueNotFound, StoreError, Swept};
@@ -151,16 +151,17 @@ struct Ask {
 impl Shared {
     pub(crate) async fn lease(&self, now: Now, request: &LeaseRequest) -> Result<Leased, Fault> {
         request.check()?;
-        if let Pick::Probe { .. } = request.pick {
-            return self.lease_probe(now, request).await;
-        }
         let mut leased = Leased::default();
-        match self.lease_into(&mut leased, now, request).await {
+        let outcome = match request.pick {
+            Pick::Probe { avoid } => self.lease_probe(&mut leased, now, request, avoid).await,
+            Pick::Fair => self.lease_into(&mut leased, now, request).await,
+        };
+        match outcome {
             // What it has is handed out. The rest is there another time.
             Err(Fault::Again(_) | Fault::Raced | Fault::Undone(_) | Fault::Unknown(_))
                 if !leased.messages.is_empty() || leased.swept != Swept::default() =>
             {
-                leased.more = true;
+                (leased.at, leased.more) = (self.link.seen(), true);
             }
             outcome => outcome?,
         }
@@ -403,15 +404,20 @@ impl Shared {
     }
 
     /// Leases one message to see whether an outage is over.
-    async fn lease_probe(&self, now: Now, request: &LeaseRequest) -> Result<Leased, Fault> {
-        let Pick::Probe { avoid } = request.pick else { return Ok(Leased::default()) };
-        let (swept, _) = self.sweep_before_lease(now, request).await?;
+    async fn lease_probe(
+        &self,
+        leased: &mut Leased,
+        now: Now,
+        request: &LeaseRequest,
+        avoid: Option<MessageId>,
+    ) -> Result<(), Fault> {
+        (leased.swept, _) = self.sweep_before_lease(now, request).await?;
         let mut work = Work::begin(self, now).await?;
         let known = work.queue(&request.queue).await?;
-        let mut leased = Leased { at: work.now, messages: Vec::new(), more: true, swept };
+        (leased.at, leased.more) = (work.now, true);
         if known.queue.pauses.holds_queue(work.now) {
             leased.more = false;
-            return Ok(leased);
+            return Ok(());
         }
         let settings = &known.settings;
         let at = millis(work.now);
@@ -431,9 +437,10 @@ impl Shared {
             .transpose()?
         else {
             leased.more = false;
-            return Ok(leased);
+            return Ok(());
         };
         let id: uuid::Uuid = found;
+        let mut messages = Vec::new();
         let rows = work.session.rows(&sql.probe_lock, &[&known.id, &id]).await?;
         for mut kept in work.read(&known, &rows).await? {
             row::read_content(&rows[0], MESSAGE_COLUMNS + STORY_COLUMNS, &mut kept)?;
@@ -444,13 +451,14 @@ impl Shared {
             let lasts = lifecycle::lease_time(settings, kept.message.spec.lease_timeout, request.time);
             lifecycle::lease(&mut kept.message.progress, lease, request.consumer.clone(), lasts, work.now);
             work.tally(known.id).verb(Verb::Lease, 1);
-            leased.messages.push(kept.message.clone());
+            messages.push(kept.message.clone());
             work.change(kept, &was);
         }
         work.flush().await?;
         leased.more = !work.session.rows(&sql.probe, &params).await?.is_empty();
         work.commit().await?;
-        Ok(leased)
+        leased.messages = messages;
+        Ok(())
     }
 }
 
