@@ -1,5 +1,6 @@
 -- nothing → ready | delayed, where nothing has to be counted first. $1 now, null for the clock, $2 no earlier than; $3 queues
--- and $4 their stamps, as the caller knows them; then an array for each column. Answers for each item whether it is new.
+-- and $4 their stamps, as the caller knows them; then an array for each column;
+-- $20 a mark, by which an answer that was lost is found. Answers for each item whether it is new.
 WITH clock AS MATERIALIZED (
     SELECT greatest($2::bigint, coalesce($1::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)) AS now
 ),
@@ -40,6 +41,11 @@ counted AS (
     SELECT item.queue_id, nullif(count(message.no), 0), nullif(count(message.no), 0),
         nullif(count(*) - count(message.no), 0)
     FROM item LEFT JOIN message ON message.no = item.no GROUP BY item.queue_id
+),
+marked AS (
+    INSERT INTO redrive.mark (id, at, repeated)
+    SELECT $20::uuid, min(item.now), array_agg(item.nth::int) FILTER (WHERE message.no IS NULL)
+    FROM item LEFT JOIN message ON message.no = item.no HAVING count(*) > 0
 )
 SELECT clock.now, known.fresh, message.no IS NOT NULL AS new, item.visible_at
 FROM clock CROSS JOIN known LEFT JOIN item ON true LEFT JOIN message ON message.no = item.no

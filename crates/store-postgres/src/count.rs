@@ -43,7 +43,7 @@ impl Shared {
         let oldest: Option<i64> = from.take()?;
         let columns: Vec<i64> = from.take()?;
         let tally = Tally::from_columns(&columns);
-        session.commit().await?;
+        session.end().await;
         let mut states = StateCounts::default();
         states.add(State::Delayed, number(delayed));
         states.add(State::Ready, tally.waiting().saturating_sub(number(delayed)));
@@ -74,7 +74,7 @@ impl Shared {
         let (at, rows) = (millis(now), items(limit.get() + 1));
         let params: [crate::session::Param<'_>; 6] = [&known.id, &at, &by.kind, &by.source, &by.key, &rows];
         let found = session.rows(&self.link.sql.count, &params).await?;
-        session.commit().await?;
+        session.end().await;
         let mut rows = Vec::with_capacity(found.len());
         for row in &found {
             let mut from = Columns::from(row, 0);
@@ -134,7 +134,7 @@ impl Shared {
         let (session, now, known) = self.at_one_moment(now, queue).await?;
         let at = millis(now);
         let rows = session.rows(&self.link.sql.next_due, &[&known.id, &at]).await?;
-        session.commit().await?;
+        session.end().await;
         let row = rows.first().ok_or_else(|| damaged("an answer", "there is no row"))?;
         Ok(NextDue { at: now, resume: known.queue.pauses.next_end(now), ..due(&mut Columns::from(row, 0))? })
     }
@@ -142,7 +142,7 @@ impl Shared {
     async fn next_due_any(&self, now: Now) -> Result<NextDue, Fault> {
         let (session, now) = self.link.begin(now).await?;
         let rows = session.rows(&self.link.sql.next_due_any, &[&millis(now)]).await?;
-        session.commit().await?;
+        session.end().await;
         let mut next = NextDue { at: now, ..NextDue::default() };
         for row in &rows {
             let mut from = Columns::from(row, 1);

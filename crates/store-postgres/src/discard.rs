@@ -1,7 +1,7 @@
 //! discard: any but leased → gone; by force leased ones too. Retention is a discard with time as its cause.
 
 use redrive_core::lifecycle::Verb;
-use redrive_core::queue::Retention;
+use redrive_core::queue::{QueueName, Retention};
 use redrive_store::{Bulk, Now, QueueError, Selection, SweepRequest};
 use tokio_postgres::types::Type;
 use uuid::Uuid;
@@ -32,17 +32,27 @@ impl Shared {
             if left == 0 {
                 break;
             }
-            let mut work = Work::begin(self, now).await?;
-            let known = match work.queue(&queue).await {
-                Ok(known) => known,
-                Err(Fault::Refused(QueueError::NotFound(_))) if request.queue.is_none() => continue,
-                Err(error) => return Err(error),
-            };
-            gone += work.retain(&known, left).await?;
-            work.commit().await?;
+            match self.retain_in(now, &queue, left).await {
+                Ok(some) => gone += some,
+                // Deleted since.
+                Err(Fault::Refused(QueueError::NotFound(_))) if request.queue.is_none() => {}
+                // What is gone is gone; the rest is for the next time.
+                Err(_) if gone > 0 => return Ok(gone as u64),
+                Err(fault) => return Err(fault),
+            }
         }
-        self.fold_tallies().await?;
+        if let Err(fault) = self.tidy().await {
+            tracing::debug!(?fault, "not everything was tidied up");
+        }
         Ok(gone as u64)
+    }
+
+    async fn retain_in(&self, now: Now, queue: &QueueName, limit: usize) -> Result<usize, Fault> {
+        let mut work = Work::begin(self, now).await?;
+        let known = work.queue(queue).await?;
+        let gone = work.retain(&known, limit).await?;
+        work.commit().await?;
+        Ok(gone)
     }
 }
 

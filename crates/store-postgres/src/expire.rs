@@ -4,6 +4,7 @@ use redrive_core::dice::Dice;
 use redrive_core::lifecycle::{self, OVERDUE_ERROR, Verb};
 use redrive_core::message::{ErrorText, Phase};
 use redrive_core::policy::Asked;
+use redrive_core::queue::QueueName;
 use redrive_store::{ExpireRequest, Judged, Now, QueueError};
 
 use crate::error::Fault;
@@ -24,16 +25,29 @@ impl Shared {
             if left == 0 {
                 break;
             }
-            let mut work = Work::begin(self, now).await?;
-            let known = match work.queue(&queue).await {
-                Ok(known) => known,
+            match self.expire_in(now, &queue, left, request).await {
+                Ok(some) => judged.extend(some),
                 // Deleted since.
-                Err(Fault::Refused(QueueError::NotFound(_))) if request.queue.is_none() => continue,
-                Err(error) => return Err(error),
-            };
-            judged.extend(work.expire(&known, left, request.error.as_ref(), request.seed).await?);
-            work.commit().await?;
+                Err(Fault::Refused(QueueError::NotFound(_))) if request.queue.is_none() => {}
+                // What was ended is told; the rest is for the next time.
+                Err(_) if !judged.is_empty() => break,
+                Err(fault) => return Err(fault),
+            }
         }
+        Ok(judged)
+    }
+
+    async fn expire_in(
+        &self,
+        now: Now,
+        queue: &QueueName,
+        limit: usize,
+        request: &ExpireRequest,
+    ) -> Result<Vec<Judged>, Fault> {
+        let mut work = Work::begin(self, now).await?;
+        let known = work.queue(queue).await?;
+        let judged = work.expire(&known, limit, request.error.as_ref(), request.seed).await?;
+        work.commit().await?;
         Ok(judged)
     }
 }

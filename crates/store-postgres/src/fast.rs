@@ -9,18 +9,22 @@ use std::sync::Arc;
 use redrive_core::dice::Dice;
 use redrive_core::lifecycle::{Terms, When};
 use redrive_core::message::MessageId;
-use redrive_core::policy::{Failure, Sentence, Verdict};
+use redrive_core::policy::{DelayRule, Failure, Sentence, Verdict};
 use redrive_core::queue::QueueName;
 use redrive_core::receipt::Claim;
-use redrive_store::{AckItem, Acked, Batch, EnqueueItem, EnqueueOutcome, Judged, NackItem, Now, Settled};
+use redrive_store::{
+    AckItem, Acked, Batch, EnqueueItem, EnqueueOutcome, Judged, NackItem, Now, Settled, StoreError,
+};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
+use crate::doubt::Became;
 use crate::error::{Fault, damaged};
 use crate::queue::Known;
 use crate::row::{self, Columns, millis, rule_number, signed, span, time, uuid, write_headers};
+use crate::server::Place;
 use crate::session::{Param, Session};
-use crate::store::Shared;
+use crate::store::{Shared, again};
 
 /// How often the statement is tried with what is known anew, before the transaction takes over.
 const LOOKS: usize = 3;
@@ -127,26 +131,42 @@ impl Shared {
                 queues.forget(self);
                 continue;
             }
-            let mut outcomes = Vec::with_capacity(rows.len());
-            for (item, row) in batch.items().iter().zip(&rows) {
-                let mut from = Columns::from(row, 1);
-                outcomes.push(match from.take::<i16>()? {
-                    DONE => {
-                        let known = queues.get(&item.claim.queue)?;
-                        let (kind, _) = self.class_of(&session, known, from.take()?).await?;
-                        let attempts = u32::try_from(from.take::<i32>()?).unwrap_or_default();
-                        let leased_at = time(from.take()?);
-                        Settled::Applied(Acked { message: item.claim.message, kind, attempts, leased_at })
-                    }
-                    NOT_FOUND => Settled::NotFound,
-                    LEASE_LOST => Settled::LeaseLost,
-                    // Somebody else was at it at the same moment.
-                    _ => self.one_more(self.ack(now, &Batch::one(item.clone())?).await?)?,
-                });
-            }
-            return Ok(Some(outcomes));
+            let outcomes = self.acked(&session, now, batch, &queues, &rows).await;
+            return outcomes.map(Some).map_err(Fault::after_commit);
         }
         Ok(None)
+    }
+
+    /// What the statement has answered. It is committed by now.
+    async fn acked(
+        &self,
+        session: &Session,
+        now: Now,
+        batch: &Batch<AckItem>,
+        queues: &Queues,
+        rows: &[Row],
+    ) -> Result<Vec<Settled<Acked>>, Fault> {
+        let mut outcomes = Vec::with_capacity(rows.len());
+        for (item, row) in batch.items().iter().zip(rows) {
+            let mut from = Columns::from(row, 1);
+            outcomes.push(match from.take::<i16>()? {
+                DONE => {
+                    let known = queues.get(&item.claim.queue)?;
+                    let (kind, _) = self.class_of(session, known, from.take()?).await?;
+                    let attempts = u32::try_from(from.take::<i32>()?).unwrap_or_default();
+                    let leased_at = time(from.take()?);
+                    Settled::Applied(Acked { message: item.claim.message, kind, attempts, leased_at })
+                }
+                NOT_FOUND => Settled::NotFound,
+                LEASE_LOST => Settled::LeaseLost,
+                // Somebody else was at it at the same moment.
+                _ => {
+                    let one = Batch::one(item.clone())?;
+                    self.one_more(again(|| self.ack(now, &one)).await?)?
+                }
+            });
+        }
+        Ok(outcomes)
     }
 
     pub(crate) async fn nack_fast(
@@ -203,41 +223,58 @@ impl Shared {
                 queues.forget(self);
                 continue;
             }
-            let mut outcomes = Vec::with_capacity(rows.len());
-            for ((item, row), (_, rule)) in batch.items().iter().zip(&rows).zip(delays) {
-                let mut from = Columns::from(row, 0);
-                let now = time(from.take()?);
-                self.link.saw(now);
-                let _fresh: bool = from.take()?;
-                outcomes.push(match from.take::<i16>()? {
-                    DONE => {
-                        let known = queues.get(&item.claim.queue)?;
-                        let (kind, _) = self.class_of(&session, known, from.take()?).await?;
-                        let attempts = u32::try_from(from.take::<i32>()?).unwrap_or_default();
-                        let leased_at = Some(time(from.take()?));
-                        let terms = Terms::new(&known.settings, item.claim.max_attempts);
-                        Settled::Applied(Judged {
-                            at: now,
-                            leased_at,
-                            queue: item.claim.queue.clone(),
-                            message: item.claim.message,
-                            kind,
-                            attempts,
-                            max_attempts: terms.policy.max_attempts,
-                            error: item.error.clone(),
-                            verdict: Verdict::RetryAt(time(from.take()?), rule),
-                            moved_to: None,
-                        })
-                    }
-                    NOT_FOUND => Settled::NotFound,
-                    LEASE_LOST => Settled::LeaseLost,
-                    // It dies of age, or somebody else was at it at the same moment.
-                    _ => self.one_more(self.nack(Now::At(now), &Batch::one(item.clone())?, seed).await?)?,
-                });
-            }
-            return Ok(Some(outcomes));
+            let rules: Vec<DelayRule> = delays.into_iter().map(|(_, rule)| rule).collect();
+            let outcomes = self.nacked(&session, batch, seed, (&queues, &rules), &rows).await;
+            return outcomes.map(Some).map_err(Fault::after_commit);
         }
         Ok(None)
+    }
+
+    /// What the statement has answered. It is committed by now.
+    async fn nacked(
+        &self,
+        session: &Session,
+        batch: &Batch<NackItem>,
+        seed: u64,
+        (queues, rules): (&Queues, &[DelayRule]),
+        rows: &[Row],
+    ) -> Result<Vec<Settled<Judged>>, Fault> {
+        let mut outcomes = Vec::with_capacity(rows.len());
+        for ((item, row), rule) in batch.items().iter().zip(rows).zip(rules) {
+            let mut from = Columns::from(row, 0);
+            let now = time(from.take()?);
+            self.link.saw(now);
+            let _fresh: bool = from.take()?;
+            outcomes.push(match from.take::<i16>()? {
+                DONE => {
+                    let known = queues.get(&item.claim.queue)?;
+                    let (kind, _) = self.class_of(session, known, from.take()?).await?;
+                    let attempts = u32::try_from(from.take::<i32>()?).unwrap_or_default();
+                    let leased_at = Some(time(from.take()?));
+                    let terms = Terms::new(&known.settings, item.claim.max_attempts);
+                    Settled::Applied(Judged {
+                        at: now,
+                        leased_at,
+                        queue: item.claim.queue.clone(),
+                        message: item.claim.message,
+                        kind,
+                        attempts,
+                        max_attempts: terms.policy.max_attempts,
+                        error: item.error.clone(),
+                        verdict: Verdict::RetryAt(time(from.take()?), *rule),
+                        moved_to: None,
+                    })
+                }
+                NOT_FOUND => Settled::NotFound,
+                LEASE_LOST => Settled::LeaseLost,
+                // It dies of age, or somebody else was at it at the same moment.
+                _ => {
+                    let one = Batch::one(item.clone())?;
+                    self.one_more(again(|| self.nack(Now::At(now), &one, seed)).await?)?
+                }
+            });
+        }
+        Ok(outcomes)
     }
 
     pub(crate) async fn enqueue_fast(
@@ -263,7 +300,14 @@ impl Shared {
                     None => return Ok(None),
                 }
             }
-            let rows = self.insert_fast(&session, now, batch.items(), &queues, &classes).await?;
+            let (mark, place) = (self.link.mark(), session.place()?.clone());
+            let rows = match self.insert_fast(&session, now, batch.items(), &queues, &classes, mark).await {
+                Err(Fault::Unknown(lost)) => {
+                    drop(session);
+                    return self.enqueued(batch, &place, mark, lost).await.map(Some);
+                }
+                answer => answer?,
+            };
             let first = rows.first().ok_or_else(|| damaged("an enqueue", "there is no answer"))?;
             let mut from = Columns::from(first, 0);
             self.link.saw(time(from.take()?));
@@ -286,6 +330,34 @@ impl Shared {
         Ok(None)
     }
 
+    /// The answer that was lost.
+    async fn enqueued(
+        &self,
+        batch: &Batch<EnqueueItem>,
+        place: &Place,
+        mark: Uuid,
+        lost: StoreError,
+    ) -> Result<Vec<EnqueueOutcome>, Fault> {
+        let (at, repeated) = match self.link.became(place, mark).await {
+            Some(Became::Committed { at: Some(at), repeated }) => (time(at), repeated),
+            Some(Became::Committed { at: None, .. }) => {
+                return Err(damaged("mark", "an enqueue does not say when it was").into());
+            }
+            Some(Became::Undone) => return Err(Fault::lost(lost, false)),
+            None => return Err(Fault::Unknown(lost)),
+        };
+        self.link.saw(at);
+        let outcome = |(nth, item): (i32, &EnqueueItem)| {
+            let id = item.draft.spec.id;
+            if repeated.contains(&nth) {
+                EnqueueOutcome::Duplicate { id }
+            } else {
+                EnqueueOutcome::Enqueued { id, visible_at: item.draft.visible.at(at) }
+            }
+        };
+        Ok((1..).zip(batch.items()).map(outcome).collect())
+    }
+
     async fn insert_fast(
         &self,
         session: &Session,
@@ -293,6 +365,7 @@ impl Shared {
         items: &[EnqueueItem],
         queues: &Queues,
         classes: &[i32],
+        mark: Uuid,
     ) -> Result<Vec<Row>, Fault> {
         let (at, floor) = self.link.time(now);
         let (known, stamps) = (queues.ids(), queues.stamps());
@@ -319,7 +392,7 @@ impl Shared {
         let bodies: Vec<&[u8]> = spec().map(|spec| &spec.body.bytes()[..]).collect();
         let types: Vec<&str> = spec().map(|spec| spec.content_type.as_str()).collect();
         let headers: Vec<Option<String>> = spec().map(|spec| write_headers(&spec.headers)).collect();
-        let params: [Param<'_>; 19] = [
+        let params: [Param<'_>; 20] = [
             &at,
             &floor,
             &known,
@@ -339,6 +412,7 @@ impl Shared {
             &bodies,
             &types,
             &headers,
+            &mark,
         ];
         session.commit_rows(&self.link.sql.enqueue_fast, &params).await
     }

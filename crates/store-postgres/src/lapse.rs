@@ -1,6 +1,7 @@
 //! lapse: ready | delayed → dead, for messages that can never be handed out again.
 
 use redrive_core::lifecycle;
+use redrive_core::queue::QueueName;
 use redrive_store::{Judged, Now, QueueError, SweepRequest};
 
 use crate::error::Fault;
@@ -18,18 +19,26 @@ impl Shared {
             if left == 0 {
                 break;
             }
-            let mut work = Work::begin(self, now).await?;
-            let known = match work.queue(&queue).await {
-                Ok(known) => known,
-                Err(Fault::Refused(QueueError::NotFound(_))) if request.queue.is_none() => continue,
-                Err(error) => return Err(error),
-            };
-            let old = work.lapse_old(&known, left).await?;
-            let spent =
-                if left > old.len() { work.lapse_spent(&known, left - old.len()).await? } else { Vec::new() };
-            judged.extend(old.into_iter().chain(spent));
-            work.commit().await?;
+            match self.lapse_in(now, &queue, left).await {
+                Ok(some) => judged.extend(some),
+                // Deleted since.
+                Err(Fault::Refused(QueueError::NotFound(_))) if request.queue.is_none() => {}
+                // What was given up is told; the rest is for the next time.
+                Err(_) if !judged.is_empty() => break,
+                Err(fault) => return Err(fault),
+            }
         }
+        Ok(judged)
+    }
+
+    async fn lapse_in(&self, now: Now, queue: &QueueName, limit: usize) -> Result<Vec<Judged>, Fault> {
+        let mut work = Work::begin(self, now).await?;
+        let known = work.queue(queue).await?;
+        let mut judged = work.lapse_old(&known, limit).await?;
+        if limit > judged.len() {
+            judged.extend(work.lapse_spent(&known, limit - judged.len()).await?);
+        }
+        work.commit().await?;
         Ok(judged)
     }
 }

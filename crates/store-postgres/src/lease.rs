@@ -3,12 +3,10 @@
 //! The claim is one statement. Whose turn it is, is what an instance keeps for itself: where its walk over the keys of a
 //! lane has come, and how much the retry lane is owed.
 
-use std::sync::Arc;
-
 use redrive_core::lease::LeaseId;
 use redrive_core::lifecycle::{self, Verb};
 use redrive_core::limits::BATCH_BYTES_MAX;
-use redrive_core::message::{Lane, MessageType, Source};
+use redrive_core::message::{Lane, MessageId, MessageType, Source};
 use redrive_core::policy::{LaneCredit, RetryLane};
 use redrive_core::time::Timestamp;
 use redrive_store::{LaneChoice, LeaseRequest, Leased, Limit, Now, Pick, QueueNotFound, StoreError, Swept};
@@ -153,12 +151,26 @@ struct Ask {
 impl Shared {
     pub(crate) async fn lease(&self, now: Now, request: &LeaseRequest) -> Result<Leased, Fault> {
         request.check()?;
-        if let Pick::Probe { .. } = request.pick {
-            return self.lease_probe(now, request).await;
+        let mut leased = Leased::default();
+        let outcome = match request.pick {
+            Pick::Probe { avoid } => self.lease_probe(&mut leased, now, request, avoid).await,
+            Pick::Fair => self.lease_into(&mut leased, now, request).await,
+        };
+        match outcome {
+            // What it has is handed out. The rest is there another time.
+            Err(Fault::Again(_) | Fault::Raced | Fault::Undone(_) | Fault::Unknown(_))
+                if !leased.messages.is_empty() || leased.swept != Swept::default() =>
+            {
+                (leased.at, leased.more) = (self.link.seen(), true);
+            }
+            outcome => outcome?,
         }
+        Ok(leased)
+    }
+
+    async fn lease_into(&self, leased: &mut Leased, now: Now, request: &LeaseRequest) -> Result<(), Fault> {
         let mut session = self.link.session().await?;
         let mut known = self.known(&session, &request.queue).await?;
-        let mut leased = Leased::default();
         let mut sweep_first = true;
         let (mut fresh, mut retry) = (true, true);
         for _ in 0..CLAIMS_MAX {
@@ -169,7 +181,7 @@ impl Shared {
             };
             let limit = request.limit.get() - leased.messages.len();
             let ask = Ask { limit, fresh: fresh && lane_fresh, retry: retry && lane_retry, sweep_first };
-            let claimed = self.claim(&mut session, &known, now, request, &ask).await?;
+            let claimed = self.claim(&session, &known, now, request, &ask).await?;
             self.link.saw(claimed.status.now);
             leased.at = claimed.status.now;
             match claimed.status.stamp {
@@ -199,11 +211,11 @@ impl Shared {
             if leased.messages.len() >= request.limit.get() {
                 // Full, so there may be more; unless all that is left are retries, and no more of them may be out.
                 leased.more |= status.has_fresh || items(taken.retry) < i64::from(status.retries_left);
-                return Ok(leased);
+                return Ok(());
             }
             if status.missed {
                 leased.more = true;
-                return Ok(leased);
+                return Ok(());
             }
             let (fresh_ended, retry_ended) =
                 (status.fresh.ended(taken.fresh), status.retry.ended(taken.retry));
@@ -211,24 +223,33 @@ impl Shared {
                 // One lane ran dry: the other one serves the rest.
                 (fresh, retry) = (fresh && !fresh_ended, retry && !retry_ended);
             } else if !(status.fresh.more || status.retry.more) {
-                return Ok(leased);
+                return Ok(());
             }
         }
         leased.more = true;
-        Ok(leased)
+        Ok(())
     }
 
     /// One statement.
     async fn claim(
         &self,
-        session: &mut Session,
-        known: &Arc<Known>,
+        session: &Session,
+        known: &Known,
         now: Now,
         request: &LeaseRequest,
         ask: &Ask,
     ) -> Result<Claimed, Fault> {
         let turns = self.turns().entry(known.id).or_default().clone();
         let settings = &known.settings;
+        // Counted and handed out by one at a time, or two would both see room for the last one.
+        let held = match settings.max_retries_in_flight {
+            Some(_) => {
+                let (held, _) = self.link.begin(now).await?;
+                self.lock(&held, Lock::Retries, known.id).await?;
+                Some(held)
+            }
+            None => None,
+        };
         let (at, floor) = self.link.time(now);
         let limit = i32::try_from(ask.limit).unwrap_or(i32::MAX);
         let mut credit = turns.credit;
@@ -281,20 +302,22 @@ impl Shared {
             &turns.fresh.credit,
             &turns.retry.credit,
         ];
-        let rows = if settings.max_retries_in_flight.is_some() {
-            // Counted and handed out by one at a time, or two would both see room for the last one.
-            let (held, _) = self.link.begin(now).await?;
-            self.lock(&held, Lock::Retries, known.id).await?;
+        let rows = if let Some(held) = held {
             let rows = held.rows(&self.link.sql.claim, &params).await?;
             held.commit().await?;
             rows
         } else {
             session.commit_rows(&self.link.sql.claim, &params).await?
         };
+        self.claimed(session, known, &rows).await.map_err(Fault::after_commit)
+    }
+
+    /// What a claim has answered. It is committed by now.
+    async fn claimed(&self, session: &Session, known: &Known, rows: &[Row]) -> Result<Claimed, Fault> {
         let first = rows.first().ok_or_else(|| crate::error::damaged("a claim", "there is no answer"))?;
         let status = Status::read(first)?;
         let mut messages = Vec::with_capacity(rows.len());
-        for row in &rows {
+        for row in rows {
             let mut from = Columns::from(row, STATUS_COLUMNS - 4);
             let Some(new_circle) = from.take::<Option<bool>>()? else { continue };
             let (weight, credit, retry): (i32, i32, bool) = (from.take()?, from.take()?, from.take()?);
@@ -302,7 +325,7 @@ impl Shared {
             if known.classes().pair(class).is_none() {
                 known.read_classes(session).await?;
             }
-            let mut kept = row::read(row, STATUS_COLUMNS, &request.queue, |id| known.class(id))?;
+            let mut kept = row::read(row, STATUS_COLUMNS, &known.queue.name, |id| known.class(id))?;
             row::read_content(row, STATUS_COLUMNS + MESSAGE_COLUMNS + STORY_COLUMNS, &mut kept)?;
             let lane = if retry { Lane::Retry } else { Lane::Fresh };
             messages.push(Picked { kept, lane, weight, credit, new_circle });
@@ -381,15 +404,20 @@ impl Shared {
     }
 
     /// Leases one message to see whether an outage is over.
-    async fn lease_probe(&self, now: Now, request: &LeaseRequest) -> Result<Leased, Fault> {
-        let Pick::Probe { avoid } = request.pick else { return Ok(Leased::default()) };
-        let (swept, _) = self.sweep_before_lease(now, request).await?;
+    async fn lease_probe(
+        &self,
+        leased: &mut Leased,
+        now: Now,
+        request: &LeaseRequest,
+        avoid: Option<MessageId>,
+    ) -> Result<(), Fault> {
+        (leased.swept, _) = self.sweep_before_lease(now, request).await?;
         let mut work = Work::begin(self, now).await?;
         let known = work.queue(&request.queue).await?;
-        let mut leased = Leased { at: work.now, messages: Vec::new(), more: true, swept };
+        (leased.at, leased.more) = (work.now, true);
         if known.queue.pauses.holds_queue(work.now) {
             leased.more = false;
-            return Ok(leased);
+            return Ok(());
         }
         let settings = &known.settings;
         let at = millis(work.now);
@@ -409,9 +437,10 @@ impl Shared {
             .transpose()?
         else {
             leased.more = false;
-            return Ok(leased);
+            return Ok(());
         };
         let id: uuid::Uuid = found;
+        let mut messages = Vec::new();
         let rows = work.session.rows(&sql.probe_lock, &[&known.id, &id]).await?;
         for mut kept in work.read(&known, &rows).await? {
             row::read_content(&rows[0], MESSAGE_COLUMNS + STORY_COLUMNS, &mut kept)?;
@@ -422,13 +451,14 @@ impl Shared {
             let lasts = lifecycle::lease_time(settings, kept.message.spec.lease_timeout, request.time);
             lifecycle::lease(&mut kept.message.progress, lease, request.consumer.clone(), lasts, work.now);
             work.tally(known.id).verb(Verb::Lease, 1);
-            leased.messages.push(kept.message.clone());
+            messages.push(kept.message.clone());
             work.change(kept, &was);
         }
         work.flush().await?;
         leased.more = !work.session.rows(&sql.probe, &params).await?.is_empty();
         work.commit().await?;
-        Ok(leased)
+        leased.messages = messages;
+        Ok(())
     }
 }
 

@@ -36,7 +36,7 @@ impl Shared {
             starts: "",
         };
         let found = scan.run(&session, &known).await?;
-        session.commit().await?;
+        session.end().await;
         let mut page = Page { at: now, messages: Vec::new(), next: found.looked_to };
         let mut bytes = 0;
         for row in &found.rows {

@@ -1,5 +1,7 @@
 //! What a store is opened with.
 
+use std::time::Duration;
+
 use redrive_core::limits::Limits;
 use redrive_core::queue::QueueSettings;
 
@@ -12,6 +14,43 @@ pub enum Durability {
     Local,
     /// The end of the primary's disk loses nothing either: there is a synchronous standby.
     Replicated,
+}
+
+/// How long a store waits for what.
+///
+/// Behind a proxy that gives each transaction another connection, what the server should end is set for each transaction;
+/// a call that is one statement has only the limits of the role or the database, and ours on answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// For a connection, also one that others use.
+    pub connection: Duration,
+    /// For somebody else's lock; then the server ends the statement.
+    pub lock: Duration,
+    /// For a statement; then the server ends it.
+    pub statement: Duration,
+    /// For our own next word within a transaction; then the server ends the connection.
+    pub idle_in_transaction: Duration,
+    /// For an answer, also from a server that cannot say that it ended the statement; then the connection is given up.
+    pub answer: Duration,
+    /// For a word from a connection that is at rest, before it is asked whether it is still there.
+    pub silence: Duration,
+    /// For what became of a commit whose answer was lost; then the outcome is unknown. It is less than the five minutes
+    /// for which it can be told.
+    pub doubt: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            connection: Duration::from_secs(5),
+            lock: Duration::from_secs(10),
+            statement: Duration::from_secs(30),
+            idle_in_transaction: Duration::from_mins(1),
+            answer: Duration::from_secs(40),
+            silence: Duration::from_secs(15),
+            doubt: Duration::from_secs(20),
+        }
+    }
 }
 
 /// What a store is opened with.
@@ -33,6 +72,8 @@ pub struct Options {
     pub first_epoch: u16,
     /// What the server must promise for the store to open.
     pub durability: Durability,
+    /// How long a store waits for what.
+    pub patience: Patience,
 }
 
 impl Options {
@@ -47,6 +88,7 @@ impl Options {
             limits: Limits::default(),
             first_epoch: 1,
             durability: Durability::Local,
+            patience: Patience::default(),
         }
     }
 }

@@ -1,21 +1,23 @@
-//! Connections: a pool with a limit, and a transaction that is never left open.
+//! Connections: a pool with a limit, answers that are not waited for for ever, and a transaction that is never left open.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU16, AtomicU64, Ordering};
 
-use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
+use deadpool::Runtime;
+use deadpool::managed::{Object, Pool};
+use deadpool_postgres::{Manager, ManagerConfig, RecyclingMethod};
 use redrive_core::time::Timestamp;
 use redrive_store::{Now, StoreError};
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{NoTls, Row};
+use tokio_postgres::{Config, NoTls, Row};
+use uuid::Uuid;
 
-use crate::error::Fault;
-use crate::options::Options;
+use crate::doubt::Became;
+use crate::error::{Fault, loses_connection};
+use crate::options::{Options, Patience};
 use crate::row::{millis, time};
+use crate::server::{Connection, Connector, Place};
 use crate::sql::{Statement, Statements, in_schema};
-
-/// How long a call waits for a connection before it says that the store is busy.
-const CONNECTION_WAIT: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// What a parameter of a statement is.
 pub(crate) type Param<'a> = &'a (dyn ToSql + Sync);
@@ -23,60 +25,102 @@ pub(crate) type Param<'a> = &'a (dyn ToSql + Sync);
 /// What connects an instance to its database.
 #[derive(Debug)]
 pub(crate) struct Link {
-    pool: Pool,
-    pub(crate) sql: Statements,
+    pool: Pool<Connector>,
+    pub(crate) sql: Arc<Statements>,
     schema: String,
-    transaction_pooling: bool,
+    pub(crate) transaction_pooling: bool,
+    pub(crate) patience: Patience,
+    /// What begins a transaction.
+    begin: String,
+    /// The epoch of lease ids on the newest server that was seen.
+    epoch: Arc<AtomicU16>,
+    /// The upper half of all marks of this instance, and the lower half of the last one.
+    marks: (u64, AtomicU64),
     /// The latest time seen: as this instance sees it, time never runs back.
     floor: AtomicI64,
 }
 
+/// How to connect. What the URL says about it counts.
+pub(crate) fn config(options: &Options) -> Result<Config, StoreError> {
+    let unusable = |error: tokio_postgres::Error| StoreError::Unavailable(error.into());
+    let mut config: Config = options.url.parse().map_err(unusable)?;
+    let patience = &options.patience;
+    if config.get_application_name().is_none() {
+        config.application_name("redrive");
+    }
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(patience.connection);
+    }
+    // Who has gone without a word is missed after three questions, or when something sent is not confirmed.
+    if config.get_keepalives_idle() == Config::new().get_keepalives_idle() {
+        config.keepalives_idle(patience.silence);
+    }
+    if config.get_keepalives_interval().is_none() && config.get_keepalives_retries().is_none() {
+        config.keepalives_interval(patience.silence / 3).keepalives_retries(3);
+    }
+    if config.get_tcp_user_timeout().is_none() {
+        config.tcp_user_timeout(patience.silence * 2);
+    }
+    Ok(config)
+}
+
 impl Link {
-    pub(crate) fn new(options: &Options) -> Result<Self, StoreError> {
-        let unusable = |error: tokio_postgres::Error| StoreError::Unavailable(error.into());
-        let mut config: tokio_postgres::Config = options.url.parse().map_err(unusable)?;
-        config.application_name("redrive").connect_timeout(CONNECTION_WAIT);
-        if !options.transaction_pooling && config.get_options().is_none() {
+    /// `name` is what the instance is called among the others.
+    pub(crate) fn new(options: &Options, name: Uuid, epoch: u16) -> Result<Self, StoreError> {
+        let mut config = config(options)?;
+        let patience = options.patience;
+        if !options.transaction_pooling {
             // Every statement has an index that serves it, and is planned once: a plan made while the tables were empty
             // must not be one that reads them whole.
-            config.options(
+            let ours = format!(
                 "-c enable_seqscan=off -c enable_bitmapscan=off -c enable_hashjoin=off -c enable_mergejoin=off \
-                 -c jit=off -c plan_cache_mode=force_generic_plan",
+                 -c jit=off -c plan_cache_mode=force_generic_plan -c statement_timeout={} -c lock_timeout={} \
+                 -c idle_in_transaction_session_timeout={} {}",
+                patience.statement.as_millis(),
+                patience.lock.as_millis(),
+                patience.idle_in_transaction.as_millis(),
+                config.get_options().unwrap_or_default()
             );
+            config.options(ours);
         }
         let manager =
             Manager::from_config(config, NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
-        let pool = Pool::builder(manager)
+        let (sql, epoch) = (Arc::new(Statements::new(&options.schema)), Arc::new(AtomicU16::new(epoch)));
+        let pool = Pool::builder(Connector::new(manager, Arc::clone(&sql), Arc::clone(&epoch)))
             .max_size(options.connections)
             .runtime(Runtime::Tokio1)
-            .wait_timeout(Some(CONNECTION_WAIT))
-            .create_timeout(Some(CONNECTION_WAIT))
+            .wait_timeout(Some(patience.connection))
+            .create_timeout(Some(patience.connection))
             .build()
             .map_err(|error| StoreError::Unavailable(error.into()))?;
         Ok(Self {
             pool,
-            sql: Statements::new(&options.schema),
+            sql,
             schema: options.schema.clone(),
             transaction_pooling: options.transaction_pooling,
+            patience,
+            begin: begin(options),
+            epoch,
+            marks: (name.as_u64_pair().0, AtomicU64::new(0)),
             floor: AtomicI64::new(0),
         })
     }
 
     /// A connection.
     pub(crate) async fn session(self: &Arc<Self>) -> Result<Session, Fault> {
-        Ok(Session { client: Some(self.pool.get().await?), link: Arc::clone(self), open: false })
+        let client = Some(self.pool.get().await?);
+        Ok(Session { client, link: Arc::clone(self), open: false, spoiled: AtomicBool::new(false) })
     }
 
     /// A connection with a transaction under way, and what time it is in it.
     pub(crate) async fn begin(self: &Arc<Self>, now: Now) -> Result<(Session, Timestamp), Fault> {
         let mut session = self.session().await?;
         session.open = true;
-        let client = session.client()?;
         let (at, floor) = self.time(now);
         let params: [Param<'_>; 2] = [&at, &floor];
         let clock = session.rows(&self.sql.clock, &params);
-        let (begun, clock) = futures::future::join(client.batch_execute("BEGIN"), clock).await;
-        begun.map_err(|error| Fault::of(error, false))?;
+        let (begun, clock) = futures::future::join(session.word(&self.begin, false), clock).await;
+        begun?;
         let now = time(one(&clock?)?);
         self.saw(now);
         Ok((session, now))
@@ -114,9 +158,39 @@ impl Link {
         in_schema(text, &self.schema)
     }
 
+    /// The epoch of lease ids. It is asked for while a connection is held: where that leads to a new server, it is known.
+    pub(crate) fn epoch(&self) -> u16 {
+        self.epoch.load(Ordering::Relaxed)
+    }
+
+    /// A name for the next transaction.
+    pub(crate) fn mark(&self) -> Uuid {
+        Uuid::from_u64_pair(self.marks.0, self.marks.1.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    /// Lets go of connections that nobody uses: they lead where one was just found to be of no use.
+    fn distrust(&self) {
+        drop(self.pool.retain(|_, _| false));
+    }
+
     pub(crate) fn close(&self) {
         self.pool.close();
     }
+}
+
+/// Behind a proxy that gives each transaction another connection, the limits are set for each transaction.
+fn begin(options: &Options) -> String {
+    if !options.transaction_pooling {
+        return "BEGIN".to_owned();
+    }
+    let patience = &options.patience;
+    format!(
+        "BEGIN; SET LOCAL statement_timeout = {}; SET LOCAL lock_timeout = {}; \
+         SET LOCAL idle_in_transaction_session_timeout = {}",
+        patience.statement.as_millis(),
+        patience.lock.as_millis(),
+        patience.idle_in_transaction.as_millis()
+    )
 }
 
 /// The first column of the only row.
@@ -127,23 +201,31 @@ pub(crate) fn one<T: for<'a> tokio_postgres::types::FromSql<'a>>(rows: &[Row]) -
 
 /// A connection, for as long as a call needs it.
 pub(crate) struct Session {
-    client: Option<Object>,
+    client: Option<Object<Connector>>,
     link: Arc<Link>,
     open: bool,
+    /// Whether the connection must not be used again.
+    spoiled: AtomicBool,
 }
 
 impl Session {
-    pub(crate) fn client(&self) -> Result<&Object, Fault> {
-        self.client.as_ref().ok_or_else(|| StoreError::Unavailable("the connection is gone".into()).into())
+    pub(crate) fn client(&self) -> Result<&Connection, Fault> {
+        let client = self.client.as_deref();
+        client.ok_or_else(|| StoreError::Unavailable("the connection is gone".into()).into())
     }
 
     pub(crate) fn link(&self) -> &Arc<Link> {
         &self.link
     }
 
+    /// Where it leads.
+    pub(crate) fn place(&self) -> Result<&Place, Fault> {
+        Ok(&self.client()?.place)
+    }
+
     /// Carries out a statement within a transaction, or one that only reads.
     pub(crate) async fn rows(&self, statement: &Statement, params: &[Param<'_>]) -> Result<Vec<Row>, Fault> {
-        self.ask(statement, params).await.map_err(|error| Fault::of(error, false))
+        self.ask(statement, params, false).await
     }
 
     /// Carries out a statement that is a transaction of its own.
@@ -152,51 +234,132 @@ impl Session {
         statement: &Statement,
         params: &[Param<'_>],
     ) -> Result<Vec<Row>, Fault> {
-        self.ask(statement, params).await.map_err(|error| Fault::of(error, true))
+        self.ask(statement, params, true).await
     }
 
     async fn ask(
         &self,
         statement: &Statement,
         params: &[Param<'_>],
-    ) -> Result<Vec<Row>, tokio_postgres::Error> {
-        let client = self.client.as_ref().expect("a session has a connection until it ends");
+        committing: bool,
+    ) -> Result<Vec<Row>, Fault> {
+        let client = self.client()?;
         if self.link.transaction_pooling {
             let typed: Vec<(Param<'_>, Type)> =
                 params.iter().copied().zip(statement.types.iter().cloned()).collect();
-            return client.query_typed(&statement.text, &typed).await;
+            return self.answer(client.query_typed(&statement.text, &typed), committing).await;
         }
-        let prepared = client.prepare_typed_cached(&statement.text, statement.types).await?;
-        client.query(&prepared, params).await
+        let prepared = self.prepared(statement).await?;
+        self.answer(client.query(&prepared, params), committing).await
+    }
+
+    async fn prepared(&self, statement: &Statement) -> Result<tokio_postgres::Statement, Fault> {
+        self.answer(self.client()?.prepare_typed_cached(&statement.text, statement.types), false).await
     }
 
     /// Carries out a statement whose text is made for the occasion.
     pub(crate) async fn rows_of(&self, text: &str, params: &[(Param<'_>, Type)]) -> Result<Vec<Row>, Fault> {
-        self.client()?.query_typed(text, params).await.map_err(|error| Fault::of(error, false))
+        self.answer(self.client()?.query_typed(text, params), false).await
     }
 
-    /// Ends the transaction; what it did is there.
+    /// Carries out a statement that answers nothing.
+    async fn word(&self, text: &str, committing: bool) -> Result<(), Fault> {
+        self.answer(self.client()?.batch_execute(text), committing).await
+    }
+
+    /// Waits for an answer for as long as one may take. A network that swallows it does not say so.
+    async fn answer<T>(
+        &self,
+        answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
+        committing: bool,
+    ) -> Result<T, Fault> {
+        if self.client()?.is_closed() {
+            // Nothing was sent.
+            return Err(Fault::lost("the connection was closed", false));
+        }
+        match tokio::time::timeout(self.link.patience.answer, answer).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) => {
+                self.spoil(&error);
+                Err(Fault::of(error, committing))
+            }
+            Err(_) => {
+                self.spoiled.store(true, Ordering::Relaxed);
+                self.link.distrust();
+                Err(Fault::lost("the database did not answer in time", committing))
+            }
+        }
+    }
+
+    fn spoil(&self, error: &tokio_postgres::Error) {
+        if loses_connection(error) {
+            self.spoiled.store(true, Ordering::Relaxed);
+        }
+        // A primary of yesterday: whoever connects now finds the one of today, if the URL leads to it.
+        if error.code() == Some(&tokio_postgres::error::SqlState::READ_ONLY_SQL_TRANSACTION) {
+            self.link.distrust();
+        }
+    }
+
+    /// Ends the transaction; what it did is there. Where the answer is lost, it is found out.
     pub(crate) async fn commit(mut self) -> Result<(), Fault> {
-        self.client()?.batch_execute("COMMIT").await.map_err(|error| Fault::of(error, true))?;
-        self.open = false;
-        Ok(())
+        let (mark, place) = (self.link.mark(), self.place()?.clone());
+        match self.commit_with(mark).await {
+            Err(Fault::Unknown(lost)) => {
+                self.part();
+                match self.link.became(&place, mark).await {
+                    Some(Became::Committed { .. }) => Ok(()),
+                    Some(Became::Undone) => Err(Fault::lost(lost, false)),
+                    None => Err(Fault::Unknown(lost)),
+                }
+            }
+            ended => {
+                self.open = ended.is_err();
+                ended
+            }
+        }
+    }
+
+    /// The mark and the commit go together, so that the one costs no time of its own. If the mark cannot be left, the
+    /// commit undoes everything, and says nothing.
+    async fn commit_with(&self, mark: Uuid) -> Result<(), Fault> {
+        let params: [Param<'_>; 1] = [&mark];
+        if self.link.transaction_pooling {
+            self.rows(&self.link.sql.mark, &params).await?;
+            return self.word("COMMIT", true).await;
+        }
+        // What is not prepared yet would be asked for behind the commit.
+        let prepared = self.prepared(&self.link.sql.mark).await?;
+        let marked = self.answer(self.client()?.query(&prepared, &params), true);
+        let (marked, ended) = futures::future::join(marked, self.word("COMMIT", true)).await;
+        marked.and(ended)
+    }
+
+    /// Ends a transaction that has only read. What it has read is right, whatever becomes of it.
+    pub(crate) async fn end(mut self) {
+        self.open = self.word("COMMIT", false).await.is_err();
     }
 
     /// Ends the transaction; nothing happened.
     pub(crate) async fn undo(mut self) -> Result<(), Fault> {
-        self.client()?.batch_execute("ROLLBACK").await.map_err(|error| Fault::of(error, false))?;
+        self.word("ROLLBACK", false).await?;
         self.open = false;
         Ok(())
+    }
+
+    /// Lets go of the connection, which is of no use any more, before another one is asked for.
+    pub(crate) fn part(&mut self) {
+        if let Some(client) = self.client.take() {
+            drop(Object::take(client));
+        }
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
         // A transaction that was left open, because it failed or its caller went away, must not be the next caller's.
-        if self.open
-            && let Some(client) = self.client.take()
-        {
-            drop(Object::take(client));
+        if self.open || self.spoiled.load(Ordering::Relaxed) {
+            self.part();
         }
     }
 }

@@ -15,6 +15,8 @@ use tokio_postgres::{AsyncMessage, NoTls};
 
 use crate::error::Fault;
 use crate::options::Options;
+use crate::pause::Pauses;
+use crate::session::config;
 use crate::store::Shared;
 
 /// PostgreSQL carries less than 8,000 bytes at a time.
@@ -120,31 +122,30 @@ struct Ear {
 
 impl Ear {
     async fn run(self) {
-        let mut wait = RECONNECT.0;
+        let mut pauses = Pauses::new(RECONNECT.0, RECONNECT.1);
         loop {
-            match self.listen().await {
-                Ok(()) => wait = RECONNECT.0,
-                Err(error) => {
-                    tracing::warn!(%error, "the connection that listens to other instances was lost");
-                    wait = (wait * 2).min(RECONNECT.1);
-                }
+            let mut is_listening = false;
+            if let Err(error) = self.listen(&mut is_listening).await {
+                tracing::warn!(%error, "the connection that listens to other instances was lost");
             }
-            pause(wait).await;
+            if is_listening {
+                pauses = Pauses::new(RECONNECT.0, RECONNECT.1);
+            }
+            pauses.wait().await;
         }
     }
 
     /// Listens for as long as the connection lasts. An error is one of the connection.
-    async fn listen(&self) -> Result<(), tokio_postgres::Error> {
-        let (client, mut connection) = tokio_postgres::connect(&self.options.url, NoTls).await?;
+    async fn listen(&self, is_listening: &mut bool) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        let (client, mut connection) = config(&self.options)?.connect(NoTls).await?;
         let channel = format!("LISTEN \"{}\"", self.options.schema.replace('"', "\"\""));
         let mut messages = futures::stream::poll_fn(move |context| connection.poll_message(context));
         let mut listening = std::pin::pin!(client.batch_execute(&channel));
-        let mut is_listening = false;
         loop {
             tokio::select! {
-                listens = &mut listening, if !is_listening => {
+                listens = &mut listening, if !*is_listening => {
                     listens?;
-                    is_listening = true;
+                    *is_listening = true;
                     // From here on nothing is missed; before, anything was.
                     self.heard.lose();
                 }
@@ -153,18 +154,12 @@ impl Ear {
                         self.heard.add(signals(&self.name, heard.payload()));
                     }
                     Some(Ok(_)) => {}
-                    Some(Err(error)) => return Err(error),
+                    Some(Err(error)) => return Err(error.into()),
                     None => return Ok(()),
                 },
             }
         }
     }
-}
-
-/// Waits before the next connection.
-#[expect(clippy::disallowed_methods, reason = "a server that is down gives no signal when it is back")]
-async fn pause(time: Duration) {
-    tokio::time::sleep(time).await;
 }
 
 /// One who listens.

@@ -123,7 +123,7 @@ statements! {
     enqueue [INT8, INT4_ARRAY, INT4_ARRAY, UUID_ARRAY, INT8_ARRAY, INT2_ARRAY, BOOL_ARRAY, INT4_ARRAY, INT4_ARRAY,
         INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
     enqueue_fast [INT8, INT8, INT4_ARRAY, INT8_ARRAY, INT4_ARRAY, INT4_ARRAY, UUID_ARRAY, INT8_ARRAY, BOOL_ARRAY, INT8_ARRAY,
-        BOOL_ARRAY, INT2_ARRAY, INT4_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
+        BOOL_ARRAY, INT2_ARRAY, INT4_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, TEXT_ARRAY, TEXT_ARRAY, UUID];
     enqueue_known [INT4_ARRAY, UUID_ARRAY];
     entry_drop [TEXT, TEXT];
     entry_get [TEXT, TEXT];
@@ -131,6 +131,8 @@ statements! {
     entry_list [TEXT, TEXT, INT8];
     entry_lock [TEXT_ARRAY, TEXT_ARRAY];
     entry_put [TEXT, TEXT, BYTEA];
+    epoch_get [];
+    epoch_put [BYTEA];
     expire_lock [INT4, INT8, INT8];
     expire_queues [INT8];
     get [TEXT, UUID];
@@ -146,11 +148,17 @@ statements! {
     log_append [TEXT, INT8, BYTEA_ARRAY];
     log_read [TEXT, INT8, INT8];
     log_trim [TEXT, INT8];
+    logs_jump [];
+    mark [UUID];
+    mark_end [INT4, INT8];
+    mark_find [UUID];
+    mark_sweep [];
     nack_fast [INT8, INT8, INT4_ARRAY, INT8_ARRAY, INT4_ARRAY, UUID_ARRAY, INT8_ARRAY, INT8_ARRAY, INT2_ARRAY, TEXT_ARRAY,
         BYTEA_ARRAY];
     next_due [INT4, INT8];
     next_due_any [INT8];
     notify [TEXT, TEXT];
+    numbers_jump [];
     probe [INT4, INT8, UUID, TEXT_ARRAY, TEXT_ARRAY, INT4, INT4];
     probe_lock [INT4, UUID];
     promote [INT4, INT8, INT8];
@@ -171,7 +179,12 @@ statements! {
     retain [];
     scan [];
     scan_end [];
+    server [];
+    server_changed [BYTEA, BYTEA];
+    server_first [BYTEA];
+    server_hidden [];
     settle_lock [INT4_ARRAY, UUID_ARRAY];
+    stamps_renew [];
     stats [INT4, INT8];
     tally [INT4, INT8_ARRAY];
     tally_fold [INT4];

@@ -1,8 +1,8 @@
 //! The store: every verb, retried where somebody was in the way.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use redrive_core::lifecycle::Reschedule;
@@ -17,16 +17,20 @@ use redrive_store::{
     NextDue, Now, Page, PauseQueue, QueueError, QueueStats, ReleaseItem, Released, Selection, Settled,
     Signal, Store, StoreError, Survives, SweepRequest, UpdateQueue, WriteOutcome, Writes,
 };
+use uuid::Uuid;
 
 use crate::error::{Fault, store_error};
 use crate::lease::Turns;
 use crate::migrate;
 use crate::options::Options;
+use crate::pause::Pauses;
 use crate::queue::Known;
-use crate::session::Link;
+use crate::session::{Link, config};
 
-/// How often a call that somebody was in the way of is tried before it says so.
+/// How often a call is tried that was undone because somebody was in the way, or the connection was lost.
 const TRIES: usize = 10;
+/// The first and the longest pause between two tries; all of them are less than a second and a half.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(4), Duration::from_millis(250));
 
 /// A number of things, as PostgreSQL counts them.
 pub(crate) fn items(count: usize) -> i64 {
@@ -43,7 +47,6 @@ pub(crate) struct Shared {
     pub(crate) link: Arc<Link>,
     pub(crate) options: Options,
     receipt_key: ReceiptKey,
-    epoch: AtomicU16,
     /// What this instance is called among the others.
     pub(crate) name: String,
     cache: Mutex<HashMap<QueueName, Arc<Known>>>,
@@ -59,8 +62,9 @@ impl Shared {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The epoch of lease ids, as of the connection that is held.
     pub(crate) fn epoch(&self) -> u16 {
-        self.epoch.load(Ordering::Relaxed)
+        self.link.epoch()
     }
 }
 
@@ -69,21 +73,20 @@ impl PostgresStore {
     /// none yet.
     pub async fn open(options: Options, fresh_key: [u8; 32]) -> Result<Self, StoreError> {
         let unavailable = |error: tokio_postgres::Error| StoreError::Unavailable(error.into());
-        let (mut client, connection) =
-            tokio_postgres::connect(&options.url, tokio_postgres::NoTls).await.map_err(unavailable)?;
+        let config = config(&options)?;
+        let (mut client, connection) = config.connect(tokio_postgres::NoTls).await.map_err(unavailable)?;
         let running = tokio::spawn(connection);
         migrate::migrate(&mut client, &options).await?;
         let (receipt_key, epoch) = migrate::shared(&mut client, &options, fresh_key).await?;
-        let name = client.query_one("SELECT gen_random_uuid()::text", &[]).await.map_err(unavailable)?.get(0);
+        let name: Uuid = client.query_one("SELECT gen_random_uuid()", &[]).await.map_err(unavailable)?.get(0);
         drop(client);
         // It ends by itself once nobody uses it; how is not of interest.
         drop(running.await);
         Ok(Self(Arc::new(Shared {
-            link: Arc::new(Link::new(&options)?),
+            link: Arc::new(Link::new(&options, name, epoch)?),
             options,
             receipt_key,
-            epoch: AtomicU16::new(epoch),
-            name,
+            name: name.to_string(),
             cache: Mutex::default(),
             turns: Mutex::default(),
         })))
@@ -100,15 +103,18 @@ impl PostgresStore {
     }
 }
 
-/// Does a step again as long as somebody was in the way, which undid it as a whole.
-async fn again<T, F: Future<Output = Result<T, Fault>>>(step: impl Fn() -> F) -> Result<T, Fault> {
-    let mut tries = 1;
-    loop {
+/// Does a step again as long as something undid it as a whole.
+pub(crate) async fn again<T, F: Future<Output = Result<T, Fault>>>(step: impl Fn() -> F) -> Result<T, Fault> {
+    let mut pauses = Pauses::new(PAUSES.0, PAUSES.1);
+    for _ in 1..TRIES {
         match step().await {
-            Err(Fault::Again(_) | Fault::Raced) if tries < TRIES => tries += 1,
+            Err(Fault::Again(error)) => tracing::debug!(%error, "a call is tried again"),
+            Err(Fault::Raced) => {}
             outcome => return outcome,
         }
+        pauses.wait().await;
     }
+    step().await
 }
 
 async fn queue_call<T, F: Future<Output = Result<T, Fault>>>(step: impl Fn() -> F) -> Result<T, QueueError> {

@@ -8,9 +8,10 @@ use crate::row::{Columns, millis};
 use crate::store::Shared;
 
 impl Shared {
-    /// Adds up tallies that have become long.
-    pub(crate) async fn fold_tallies(&self) -> Result<(), Fault> {
+    /// Adds up tallies that have become long, and forgets marks that are old. If not now, then the next time.
+    pub(crate) async fn tidy(&self) -> Result<(), Fault> {
         let session = self.link.session().await?;
+        session.rows(&self.link.sql.mark_sweep, &[]).await?;
         for row in session.rows(&self.link.sql.tally_long, &[]).await? {
             let queue: i32 = Columns::from(&row, 0).take()?;
             // Whether it happened or not, the sum is the same.
@@ -26,7 +27,7 @@ impl Shared {
     ) -> Result<Vec<QueueName>, Fault> {
         let (session, now) = self.link.begin(now).await?;
         let rows = session.rows(statement, &[&millis(now)]).await?;
-        session.commit().await?;
+        session.end().await;
         rows.iter().map(|row| name(Columns::from(row, 0).take()?)).collect()
     }
 

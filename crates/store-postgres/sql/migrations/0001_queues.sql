@@ -209,3 +209,13 @@ CREATE TABLE redrive.record (
     value bytea NOT NULL,
     PRIMARY KEY (log, sequence)
 );
+
+-- That a transaction was committed, for the client that did not hear the answer. It is only read then, and there are few
+-- of them at a time, so there is no index to keep.
+CREATE TABLE redrive.mark (
+    id uuid NOT NULL,
+    -- For an enqueue of one statement: when it was, and which of its items were there already, counted from 1.
+    at bigint,
+    repeated integer[],
+    noted timestamptz NOT NULL DEFAULT now()
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
