@@ -7,6 +7,7 @@
 //!   queues, which carries a stamp that every statement checks.
 
 mod bulk;
+mod clock;
 mod config;
 mod count;
 mod discard;
@@ -38,6 +39,7 @@ mod sweep;
 mod tally;
 mod work;
 
+pub use clock::StoreClock;
 pub use migrate::schema_sql;
-pub use options::{Durability, Options};
+pub use options::{Durability, Options, WrongOption};
 pub use store::PostgresStore;

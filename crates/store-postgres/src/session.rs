@@ -9,6 +9,7 @@ use redrive_store::{Now, StoreError};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{NoTls, Row};
 
+use crate::clock::KnownClock;
 use crate::error::Fault;
 use crate::options::Options;
 use crate::row::{millis, time};
@@ -29,13 +30,14 @@ pub(crate) struct Link {
     transaction_pooling: bool,
     /// The latest time seen: as this instance sees it, time never runs back.
     floor: AtomicI64,
+    /// What time it is likely to be.
+    pub(crate) clock: KnownClock,
 }
 
 impl Link {
-    pub(crate) fn new(options: &Options) -> Result<Self, StoreError> {
-        let unusable = |error: tokio_postgres::Error| StoreError::Unavailable(error.into());
-        let mut config: tokio_postgres::Config = options.url.parse().map_err(unusable)?;
-        config.application_name("redrive").connect_timeout(CONNECTION_WAIT);
+    /// Connects nothing yet; the database said that it is `now`.
+    pub(crate) fn new(options: &Options, now: Timestamp) -> Result<Self, StoreError> {
+        let mut config = options.config()?;
         if !options.transaction_pooling && config.get_options().is_none() {
             // Every statement has an index that serves it, and is planned once: a plan made while the tables were empty
             // must not be one that reads them whole.
@@ -59,6 +61,7 @@ impl Link {
             schema: options.schema.clone(),
             transaction_pooling: options.transaction_pooling,
             floor: AtomicI64::new(0),
+            clock: KnownClock::new(now),
         })
     }
 
@@ -94,18 +97,19 @@ impl Link {
     /// It was that time.
     pub(crate) fn saw(&self, now: Timestamp) {
         self.floor.fetch_max(millis(now), Ordering::Relaxed);
+        self.clock.saw(now);
     }
 
     /// The time of a call as far as it is known before the database is asked.
     pub(crate) fn now_at_least(&self, now: Now) -> Timestamp {
         match now {
             Now::At(at) => at.max(self.seen()),
-            Now::Store => self.seen(),
+            Now::Store => self.clock.now().max(self.seen()),
         }
     }
 
     /// The latest time seen.
-    pub(crate) fn seen(&self) -> Timestamp {
+    fn seen(&self) -> Timestamp {
         time(self.floor.load(Ordering::Relaxed))
     }
 
