@@ -175,6 +175,18 @@ pub(crate) fn store_error(fault: Fault) -> StoreError {
     }
 }
 
+/// The database was not reached, or said no, and nothing was under way. Its errors don't say why by themselves.
+pub(crate) fn unreached(error: tokio_postgres::Error) -> StoreError {
+    let mut told = error.to_string();
+    let mut cause = std::error::Error::source(&error);
+    while let Some(error) = cause {
+        told.push_str(": ");
+        told.push_str(&error.to_string());
+        cause = error.source();
+    }
+    StoreError::Unavailable(told.into())
+}
+
 /// What the database holds is not what was written to it.
 #[expect(clippy::needless_pass_by_value, reason = "an error is handed over where it ends")]
 pub(crate) fn damaged(location: impl Into<String>, problem: impl ToString) -> StoreError {

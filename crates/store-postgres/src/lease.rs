@@ -181,6 +181,7 @@ impl Shared {
             };
             let limit = request.limit.get() - leased.messages.len();
             let ask = Ask { limit, fresh: fresh && lane_fresh, retry: retry && lane_retry, sweep_first };
+            let was_paused = known.queue.pauses.holds_queue(self.link.now_at_least(now));
             let claimed = self.claim(&session, &known, now, request, &ask).await?;
             self.link.saw(claimed.status.now);
             leased.at = claimed.status.now;
@@ -192,6 +193,10 @@ impl Shared {
                     known = now_known.ok_or_else(|| QueueNotFound(request.queue.clone()))?;
                     continue;
                 }
+            }
+            // By the database's clock the pause has ended, which we did not know when we asked.
+            if was_paused && !known.queue.pauses.holds_queue(claimed.status.now) {
+                continue;
             }
             if sweep_first && claimed.status.due {
                 drop(session);

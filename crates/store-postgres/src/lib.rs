@@ -10,6 +10,7 @@
 //!   `docs/postgres-functions.md` is their manual.
 
 mod bulk;
+mod clock;
 mod config;
 mod count;
 mod discard;
@@ -46,6 +47,7 @@ mod sweep;
 mod tally;
 mod work;
 
+pub use clock::StoreClock;
 pub use migrate::schema_sql;
-pub use options::{Durability, Options, Patience};
+pub use options::{Durability, Options, Patience, WrongOption};
 pub use store::PostgresStore;

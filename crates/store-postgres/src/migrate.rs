@@ -5,7 +5,7 @@ use redrive_store::StoreError;
 use tokio_postgres::Client;
 
 use crate::config;
-use crate::error::damaged;
+use crate::error::{damaged, unreached};
 use crate::options::Options;
 use crate::sql::in_schema;
 
@@ -38,16 +38,22 @@ fn quoted(schema: &str) -> String {
 
 /// Brings the schema up to date.
 pub(crate) async fn migrate(client: &mut Client, options: &Options) -> Result<(), StoreError> {
-    let failed = |error: tokio_postgres::Error| StoreError::Unavailable(error.into());
+    let failed = unreached;
     let schema = &options.schema;
     let step = client.transaction().await.map_err(failed)?;
     step.execute("SELECT pg_advisory_xact_lock($1)", &[&MIGRATION_LOCK]).await.map_err(failed)?;
-    let first = format!(
-        "CREATE SCHEMA IF NOT EXISTS {};
-         CREATE TABLE IF NOT EXISTS {0}.migration (name text COLLATE \"C\" PRIMARY KEY)",
-        quoted(schema)
-    );
-    step.batch_execute(&first).await.map_err(failed)?;
+    // `IF NOT EXISTS` asks for the right to make it, also where it is there.
+    let made = "SELECT to_regnamespace($1) IS NOT NULL, to_regclass($1 || '.migration') IS NOT NULL";
+    let made = step.query_one(made, &[&quoted(schema)]).await.map_err(failed)?;
+    let (has_schema, has_table): (bool, bool) = (made.get(0), made.get(1));
+    if !has_schema {
+        step.batch_execute(&format!("CREATE SCHEMA {}", quoted(schema))).await.map_err(failed)?;
+    }
+    if !has_table {
+        let table =
+            format!("CREATE TABLE {}.migration (name text COLLATE \"C\" PRIMARY KEY)", quoted(schema));
+        step.batch_execute(&table).await.map_err(failed)?;
+    }
     let list = format!("SELECT name FROM {}.migration ORDER BY name", quoted(schema));
     let done: Vec<String> =
         step.query(&list, &[]).await.map_err(failed)?.iter().map(|row| row.get(0)).collect();
@@ -74,7 +80,7 @@ pub(crate) async fn shared(
     options: &Options,
     fresh_key: [u8; 32],
 ) -> Result<(ReceiptKey, u16), StoreError> {
-    let failed = |error: tokio_postgres::Error| StoreError::Unavailable(error.into());
+    let failed = unreached;
     let table = format!("{}.shared", quoted(&options.schema));
     let put = format!("INSERT INTO {table} (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING");
     client.execute(&put, &[&"receipt_key", &&fresh_key[..]]).await.map_err(failed)?;

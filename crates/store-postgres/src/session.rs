@@ -9,9 +9,10 @@ use deadpool_postgres::{Manager, ManagerConfig, RecyclingMethod};
 use redrive_core::time::Timestamp;
 use redrive_store::{Now, StoreError};
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Config, NoTls, Row};
+use tokio_postgres::{NoTls, Row};
 use uuid::Uuid;
 
+use crate::clock::KnownClock;
 use crate::doubt::Became;
 use crate::error::{Fault, loses_connection};
 use crate::options::{Options, Patience};
@@ -38,36 +39,14 @@ pub(crate) struct Link {
     marks: (u64, AtomicU64),
     /// The latest time seen: as this instance sees it, time never runs back.
     floor: AtomicI64,
-}
-
-/// How to connect. What the URL says about it counts.
-pub(crate) fn config(options: &Options) -> Result<Config, StoreError> {
-    let unusable = |error: tokio_postgres::Error| StoreError::Unavailable(error.into());
-    let mut config: Config = options.url.parse().map_err(unusable)?;
-    let patience = &options.patience;
-    if config.get_application_name().is_none() {
-        config.application_name("redrive");
-    }
-    if config.get_connect_timeout().is_none() {
-        config.connect_timeout(patience.connection);
-    }
-    // Who has gone without a word is missed after three questions, or when something sent is not confirmed.
-    if config.get_keepalives_idle() == Config::new().get_keepalives_idle() {
-        config.keepalives_idle(patience.silence);
-    }
-    if config.get_keepalives_interval().is_none() && config.get_keepalives_retries().is_none() {
-        config.keepalives_interval(patience.silence / 3).keepalives_retries(3);
-    }
-    if config.get_tcp_user_timeout().is_none() {
-        config.tcp_user_timeout(patience.silence * 2);
-    }
-    Ok(config)
+    /// What time it is likely to be.
+    pub(crate) clock: KnownClock,
 }
 
 impl Link {
-    /// `name` is what the instance is called among the others.
-    pub(crate) fn new(options: &Options, name: Uuid, epoch: u16) -> Result<Self, StoreError> {
-        let mut config = config(options)?;
+    /// Connects nothing yet. `name` is what the instance is called among the others; the database said that it is `now`.
+    pub(crate) fn new(options: &Options, name: Uuid, epoch: u16, now: Timestamp) -> Result<Self, StoreError> {
+        let mut config = options.config()?;
         let patience = options.patience;
         if !options.transaction_pooling {
             // Every statement has an index that serves it, and is planned once: a plan made while the tables were empty
@@ -103,6 +82,7 @@ impl Link {
             epoch,
             marks: (name.as_u64_pair().0, AtomicU64::new(0)),
             floor: AtomicI64::new(0),
+            clock: KnownClock::new(now),
         })
     }
 
@@ -138,13 +118,14 @@ impl Link {
     /// It was that time.
     pub(crate) fn saw(&self, now: Timestamp) {
         self.floor.fetch_max(millis(now), Ordering::Relaxed);
+        self.clock.saw(now);
     }
 
     /// The time of a call as far as it is known before the database is asked.
     pub(crate) fn now_at_least(&self, now: Now) -> Timestamp {
         match now {
             Now::At(at) => at.max(self.seen()),
-            Now::Store => self.seen(),
+            Now::Store => self.clock.now().max(self.seen()),
         }
     }
 

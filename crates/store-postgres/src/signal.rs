@@ -9,14 +9,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::StreamExt;
-use redrive_store::{Heard, Listener, Signal};
+use redrive_store::{Heard, Listener, Signal, StoreError};
 use tokio::sync::Notify;
 use tokio_postgres::{AsyncMessage, NoTls};
 
-use crate::error::Fault;
+use crate::error::{Fault, unreached};
 use crate::options::Options;
 use crate::pause::Pauses;
-use crate::session::config;
 use crate::store::Shared;
 
 /// PostgreSQL carries less than 8,000 bytes at a time.
@@ -136,15 +135,15 @@ impl Ear {
     }
 
     /// Listens for as long as the connection lasts. An error is one of the connection.
-    async fn listen(&self, is_listening: &mut bool) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        let (client, mut connection) = config(&self.options)?.connect(NoTls).await?;
+    async fn listen(&self, is_listening: &mut bool) -> Result<(), StoreError> {
+        let (client, mut connection) = self.options.config()?.connect(NoTls).await.map_err(unreached)?;
         let channel = format!("LISTEN \"{}\"", self.options.schema.replace('"', "\"\""));
         let mut messages = futures::stream::poll_fn(move |context| connection.poll_message(context));
         let mut listening = std::pin::pin!(client.batch_execute(&channel));
         loop {
             tokio::select! {
                 listens = &mut listening, if !*is_listening => {
-                    listens?;
+                    listens.map_err(unreached)?;
                     *is_listening = true;
                     // From here on nothing is missed; before, anything was.
                     self.heard.lose();
@@ -154,7 +153,7 @@ impl Ear {
                         self.heard.add(signals(&self.name, heard.payload()));
                     }
                     Some(Ok(_)) => {}
-                    Some(Err(error)) => return Err(error.into()),
+                    Some(Err(error)) => return Err(unreached(error)),
                     None => return Ok(()),
                 },
             }

@@ -19,13 +19,15 @@ use redrive_store::{
 };
 use uuid::Uuid;
 
-use crate::error::{Fault, store_error};
+use crate::clock::StoreClock;
+use crate::error::{Fault, store_error, unreached};
 use crate::lease::Turns;
 use crate::migrate;
 use crate::options::Options;
 use crate::pause::Pauses;
 use crate::queue::Known;
-use crate::session::{Link, config};
+use crate::row::time;
+use crate::session::Link;
 
 /// How often a call is tried that was undone because somebody was in the way, or the connection was lost.
 const TRIES: usize = 10;
@@ -72,18 +74,21 @@ impl PostgresStore {
     /// Opens the store, after bringing the schema up to date. `fresh_key` becomes the key of receipts where the database has
     /// none yet.
     pub async fn open(options: Options, fresh_key: [u8; 32]) -> Result<Self, StoreError> {
-        let unavailable = |error: tokio_postgres::Error| StoreError::Unavailable(error.into());
-        let config = config(&options)?;
-        let (mut client, connection) = config.connect(tokio_postgres::NoTls).await.map_err(unavailable)?;
+        let connected = options.config()?.connect(tokio_postgres::NoTls).await;
+        let (mut client, connection) = connected.map_err(unreached)?;
         let running = tokio::spawn(connection);
         migrate::migrate(&mut client, &options).await?;
         let (receipt_key, epoch) = migrate::shared(&mut client, &options, fresh_key).await?;
-        let name: Uuid = client.query_one("SELECT gen_random_uuid()", &[]).await.map_err(unavailable)?.get(0);
+        let name: Uuid = client.query_one("SELECT gen_random_uuid()", &[]).await.map_err(unreached)?.get(0);
+        // The last of all: nothing is to lie between the answer and the look at our own clock.
+        let clock = include_str!("../sql/clock.sql");
+        let now = client.query_one(clock, &[&None::<i64>, &0_i64]).await.map_err(unreached)?.get(0);
+        let link = Link::new(&options, name, epoch, time(now))?;
         drop(client);
         // It ends by itself once nobody uses it; how is not of interest.
         drop(running.await);
         Ok(Self(Arc::new(Shared {
-            link: Arc::new(Link::new(&options, name, epoch)?),
+            link: Arc::new(link),
             options,
             receipt_key,
             name: name.to_string(),
@@ -95,6 +100,11 @@ impl PostgresStore {
     #[cfg(test)]
     pub(crate) fn link(&self) -> &Arc<Link> {
         &self.0.link
+    }
+
+    /// The clock of the database, as this instance knows it.
+    pub fn clock(&self) -> StoreClock {
+        StoreClock(Arc::clone(&self.0.link))
     }
 
     /// Closes all connections; calls that are under way finish.
