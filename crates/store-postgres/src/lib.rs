@@ -45,6 +45,7 @@ mod sql;
 mod store;
 mod sweep;
 mod tally;
+mod tls;
 mod work;
 
 pub use clock::StoreClock;

@@ -99,6 +99,8 @@ pub struct Options {
     pub first_epoch: u16,
     /// What the server must promise for the store to open.
     pub durability: Durability,
+    /// Certificates of the authorities that a server's certificate must come from, as PEM; `None` for those of the machine.
+    pub authorities: Option<Vec<u8>>,
     /// How long a store waits for what.
     pub patience: Patience,
 }
@@ -115,6 +117,7 @@ impl Options {
             limits: Limits::default(),
             first_epoch: 1,
             durability: Durability::Local,
+            authorities: None,
             patience: Patience::default(),
         }
     }
@@ -202,6 +205,7 @@ impl fmt::Debug for Options {
             limits,
             first_epoch,
             durability,
+            authorities,
             patience,
         } = self;
         f.debug_struct("Options")
@@ -213,6 +217,7 @@ impl fmt::Debug for Options {
             .field("limits", limits)
             .field("first_epoch", first_epoch)
             .field("durability", durability)
+            .field("authorities", &authorities.is_some())
             .field("patience", patience)
             .finish()
     }

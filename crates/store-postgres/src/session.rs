@@ -8,8 +8,8 @@ use deadpool::managed::{Object, Pool};
 use deadpool_postgres::{Manager, ManagerConfig, RecyclingMethod};
 use redrive_core::time::Timestamp;
 use redrive_store::{Now, StoreError};
+use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{NoTls, Row};
 use uuid::Uuid;
 
 use crate::clock::KnownClock;
@@ -19,6 +19,7 @@ use crate::options::{Options, Patience};
 use crate::row::{millis, time};
 use crate::server::{Connection, Connector, Place};
 use crate::sql::{Statement, Statements, in_schema};
+use crate::tls::connector;
 
 /// What a parameter of a statement is.
 pub(crate) type Param<'a> = &'a (dyn ToSql + Sync);
@@ -62,8 +63,11 @@ impl Link {
             );
             config.options(ours);
         }
-        let manager =
-            Manager::from_config(config, NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
+        let manager = Manager::from_config(
+            config,
+            connector(options)?,
+            ManagerConfig { recycling_method: RecyclingMethod::Fast },
+        );
         let (sql, epoch) = (Arc::new(Statements::new(&options.schema)), Arc::new(AtomicU16::new(epoch)));
         let pool = Pool::builder(Connector::new(manager, Arc::clone(&sql), Arc::clone(&epoch)))
             .max_size(options.connections)

@@ -11,12 +11,13 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use redrive_store::{Heard, Listener, Signal, StoreError};
 use tokio::sync::Notify;
-use tokio_postgres::{AsyncMessage, NoTls};
+use tokio_postgres::AsyncMessage;
 
 use crate::error::{Fault, unreached};
 use crate::options::Options;
 use crate::pause::Pauses;
 use crate::store::Shared;
+use crate::tls::connector;
 
 /// PostgreSQL carries less than 8,000 bytes at a time.
 const PAYLOAD_MAX: usize = 7_900;
@@ -136,7 +137,8 @@ impl Ear {
 
     /// Listens for as long as the connection lasts. An error is one of the connection.
     async fn listen(&self, is_listening: &mut bool) -> Result<(), StoreError> {
-        let (client, mut connection) = self.options.config()?.connect(NoTls).await.map_err(unreached)?;
+        let (client, mut connection) =
+            self.options.config()?.connect(connector(&self.options)?).await.map_err(unreached)?;
         let channel = format!("LISTEN \"{}\"", self.options.schema.replace('"', "\"\""));
         let mut messages = futures::stream::poll_fn(move |context| connection.poll_message(context));
         let mut listening = std::pin::pin!(client.batch_execute(&channel));

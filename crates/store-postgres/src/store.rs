@@ -28,6 +28,7 @@ use crate::pause::Pauses;
 use crate::queue::Known;
 use crate::row::time;
 use crate::session::Link;
+use crate::tls::connector;
 
 /// How often a call is tried that was undone because somebody was in the way, or the connection was lost.
 const TRIES: usize = 10;
@@ -74,7 +75,7 @@ impl PostgresStore {
     /// Opens the store, after bringing the schema up to date. `fresh_key` becomes the key of receipts where the database has
     /// none yet.
     pub async fn open(options: Options, fresh_key: [u8; 32]) -> Result<Self, StoreError> {
-        let connected = options.config()?.connect(tokio_postgres::NoTls).await;
+        let connected = options.config()?.connect(connector(&options)?).await;
         let (mut client, connection) = connected.map_err(unreached)?;
         let running = tokio::spawn(connection);
         migrate::migrate(&mut client, &options).await?;
