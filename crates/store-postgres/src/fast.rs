@@ -295,7 +295,15 @@ impl Shared {
             let mut classes = Vec::with_capacity(batch.items().len());
             for item in batch.items() {
                 let spec = &item.draft.spec;
-                match queues.get(&item.queue)?.classes().id(&spec.kind, &spec.source) {
+                let known = queues.get(&item.queue)?;
+                let find = || known.classes().id(&spec.kind, &spec.source);
+                let mut class = find();
+                if class.is_none() {
+                    // Somebody may have brought it since we looked, we ourselves among them.
+                    known.read_classes(&session).await?;
+                    class = find();
+                }
+                match class {
                     Some(class) => classes.push(class),
                     None => return Ok(None),
                 }

@@ -49,7 +49,7 @@ pub enum Durability {
 /// a call that is one statement has only the limits of the role or the database, and ours on answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
-    /// For a connection, also one that others use.
+    /// For a connection that others use, and for each host that a new one is tried with.
     pub connection: Duration,
     /// For somebody else's lock; then the server ends the statement.
     pub lock: Duration,

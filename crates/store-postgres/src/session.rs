@@ -63,6 +63,9 @@ impl Link {
             );
             config.options(ours);
         }
+        // One host after the other may keep silent, and the last one is the right one.
+        let connecting =
+            patience.connection * u32::try_from(config.get_hosts().len() + 1).unwrap_or(u32::MAX);
         let manager = Manager::from_config(
             config,
             connector(options)?,
@@ -73,7 +76,7 @@ impl Link {
             .max_size(options.connections)
             .runtime(Runtime::Tokio1)
             .wait_timeout(Some(patience.connection))
-            .create_timeout(Some(patience.connection))
+            .create_timeout(Some(connecting))
             .build()
             .map_err(|error| StoreError::Unavailable(error.into()))?;
         Ok(Self {

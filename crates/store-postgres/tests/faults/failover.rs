@@ -86,9 +86,9 @@ async fn an_old_primary_that_is_read_only_is_left() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_keeps_its_history_to_itself_is_another_one_after_each_restart() {
     let mut server = Postgres::start(Settings::default().fsync(false)).unwrap();
-    let role = "CREATE ROLE worker LOGIN PASSWORD 'worker'; GRANT CREATE ON DATABASE redrive TO worker;
+    let make = "CREATE ROLE worker LOGIN PASSWORD 'worker'; GRANT CREATE ON DATABASE redrive TO worker;
         REVOKE EXECUTE ON FUNCTION pg_walfile_name(pg_lsn) FROM PUBLIC";
-    server.sql(role).unwrap();
+    server.sql(make).unwrap();
     let url = format!("postgres://worker:worker@127.0.0.1:{}/redrive", server.port());
     let proxy = Proxy::before(&url).unwrap();
     let world = World::open(Options { connections: 2, ..Options::new(proxy.url()) }).await;

@@ -60,6 +60,8 @@ async fn what_is_still_under_way_on_a_lost_connection_is_ended_before_it_is_sent
     let server = Postgres::start(Settings::default().fsync(false)).unwrap();
     let proxy = Proxy::before(&server.url()).unwrap();
     let world = World::open(Options { connections: 2, ..Options::new(proxy.url()) }).await;
+    // The first one is a transaction, the second prepares the statement that is meant.
+    world.put().await.unwrap();
     world.put().await.unwrap();
     let stranger = stranger(&server).await;
     stranger.batch_execute(LOCK).await.unwrap();
@@ -81,7 +83,7 @@ async fn what_is_still_under_way_on_a_lost_connection_is_ended_before_it_is_sent
     assert!(!second.contains(&first), "{first} waits beside {second}");
     stranger.batch_execute("COMMIT").await.unwrap();
     putting.await.unwrap().unwrap();
-    assert_eq!(world.messages().await, 2);
+    assert_eq!(world.messages().await, 3);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
