@@ -11,6 +11,7 @@ mod clock;
 mod config;
 mod count;
 mod discard;
+mod durability;
 mod enqueue;
 mod error;
 mod expire;

@@ -33,15 +33,25 @@ pub enum WrongOption {
     Connections,
 }
 
-/// How often an answer of PostgreSQL must have reached a disk before it counts.
+/// What the database must promise by its own settings. We change none of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Durability {
-    /// Whatever the server is set to.
+    /// Whatever it is set to.
     Any,
-    /// The end of the server's process loses nothing: `synchronous_commit` is on.
+    /// The end of its power loses nothing: `fsync` and `full_page_writes` are on, `synchronous_commit` is not off.
     Local,
-    /// The end of the primary's disk loses nothing either: there is a synchronous standby.
+    /// The end of its disk loses nothing either: there is a synchronous standby, and its disk is waited for.
     Replicated,
+}
+
+impl fmt::Display for Durability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Any => "any",
+            Self::Local => "local",
+            Self::Replicated => "replicated",
+        })
+    }
 }
 
 /// What a store is opened with.

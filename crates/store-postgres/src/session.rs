@@ -3,13 +3,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
+use deadpool_postgres::{
+    ClientWrapper, Hook, HookError, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime,
+};
 use redrive_core::time::Timestamp;
 use redrive_store::{Now, StoreError};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{NoTls, Row};
 
 use crate::clock::KnownClock;
+use crate::durability::Promise;
 use crate::error::Fault;
 use crate::options::Options;
 use crate::row::{millis, time};
@@ -17,6 +20,9 @@ use crate::sql::{Statement, Statements, in_schema};
 
 /// How long a call waits for a connection before it says that the store is busy.
 const CONNECTION_WAIT: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// A process that is stopped in the midst of a transaction must not keep its rows from the others until it goes on.
+const BEGIN: &str = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '10s'";
 
 /// What a parameter of a statement is.
 pub(crate) type Param<'a> = &'a (dyn ToSql + Sync);
@@ -32,11 +38,13 @@ pub(crate) struct Link {
     floor: AtomicI64,
     /// What time it is likely to be.
     pub(crate) clock: KnownClock,
+    /// What an answer survives.
+    pub(crate) promise: Promise,
 }
 
 impl Link {
     /// Connects nothing yet; the database said that it is `now`.
-    pub(crate) fn new(options: &Options, now: Timestamp) -> Result<Self, StoreError> {
+    pub(crate) fn new(options: &Options, now: Timestamp, promise: Promise) -> Result<Self, StoreError> {
         let mut config = options.config()?;
         if !options.transaction_pooling && config.get_options().is_none() {
             // Every statement has an index that serves it, and is planned once: a plan made while the tables were empty
@@ -48,7 +56,13 @@ impl Link {
         }
         let manager =
             Manager::from_config(config, NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
+        let renewed = promise.clone();
+        let renew = Hook::async_fn(move |client: &mut ClientWrapper, _| {
+            let promise = renewed.clone();
+            Box::pin(async move { promise.renew(&**client).await.map_err(HookError::Backend) })
+        });
         let pool = Pool::builder(manager)
+            .post_create(renew)
             .max_size(options.connections)
             .runtime(Runtime::Tokio1)
             .wait_timeout(Some(CONNECTION_WAIT))
@@ -62,6 +76,7 @@ impl Link {
             transaction_pooling: options.transaction_pooling,
             floor: AtomicI64::new(0),
             clock: KnownClock::new(now),
+            promise,
         })
     }
 
@@ -78,7 +93,7 @@ impl Link {
         let (at, floor) = self.time(now);
         let params: [Param<'_>; 2] = [&at, &floor];
         let clock = session.rows(&self.sql.clock, &params);
-        let (begun, clock) = futures::future::join(client.batch_execute("BEGIN"), clock).await;
+        let (begun, clock) = futures::future::join(client.batch_execute(BEGIN), clock).await;
         begun.map_err(|error| Fault::of(error, false))?;
         let now = time(one(&clock?)?);
         self.saw(now);
