@@ -25,9 +25,9 @@ impl Fault {
         let Some(code) = error.code() else {
             // The connection, not the database: whatever was sent may have arrived.
             return if committing {
-                Self::Unknown(StoreError::OutcomeUnknown(error.into()))
+                Self::Unknown(StoreError::OutcomeUnknown(told(&error).into()))
             } else {
-                Self::Undone(StoreError::Unavailable(error.into()))
+                Self::Undone(StoreError::Unavailable(told(&error).into()))
             };
         };
         match *code {
@@ -49,9 +49,9 @@ impl Fault {
             }),
             // The server ends: a commit that it was at may or may not have been written.
             SqlState::ADMIN_SHUTDOWN | SqlState::CRASH_SHUTDOWN if committing => {
-                Self::Unknown(StoreError::OutcomeUnknown(error.into()))
+                Self::Unknown(StoreError::OutcomeUnknown(told(&error).into()))
             }
-            _ => Self::Undone(StoreError::Unavailable(error.into())),
+            _ => Self::Undone(StoreError::Unavailable(told(&error).into())),
         }
     }
 }
@@ -89,7 +89,7 @@ impl From<StoreError> for Fault {
 impl From<Fault> for QueueError {
     fn from(fault: Fault) -> Self {
         match fault {
-            Fault::Again(error) => Self::Store(StoreError::Unavailable(error.into())),
+            Fault::Again(error) => Self::Store(unreached(error)),
             Fault::Raced => Self::Store(StoreError::Unavailable("others were in the way too often".into())),
             Fault::Undone(error) | Fault::Unknown(error) => Self::Store(error),
             Fault::Refused(error) => error,
@@ -105,16 +105,20 @@ pub(crate) fn store_error(fault: Fault) -> StoreError {
     }
 }
 
-/// The database was not reached, or said no, and nothing was under way. Its errors don't say why by themselves.
+/// The database was not reached, or said no, and nothing was under way.
+#[expect(clippy::needless_pass_by_value, reason = "an error is handed over where it ends")]
 pub(crate) fn unreached(error: tokio_postgres::Error) -> StoreError {
-    let mut told = error.to_string();
-    let mut cause = std::error::Error::source(&error);
-    while let Some(error) = cause {
-        told.push_str(": ");
-        told.push_str(&error.to_string());
-        cause = error.source();
+    StoreError::Unavailable(told(&error).into())
+}
+
+/// An error that says why, which those of the library do not by themselves. Of what the database says it has the message, and
+/// not the details, in which there may be data.
+fn told(error: &tokio_postgres::Error) -> String {
+    match (error.as_db_error(), std::error::Error::source(error)) {
+        (Some(said), _) => format!("{} ({})", said.message(), said.code().code()),
+        (None, Some(cause)) => format!("{error}: {cause}"),
+        (None, None) => error.to_string(),
     }
-    StoreError::Unavailable(told.into())
 }
 
 /// What the database holds is not what was written to it.
