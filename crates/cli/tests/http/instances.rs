@@ -15,6 +15,8 @@ use crate::server::Server;
 const MESSAGES: usize = 20_000;
 const CONSUMERS_PER_INSTANCE: usize = 16;
 const ATTEMPTS_MAX: u64 = 3;
+/// So many messages a consumer puts aside, most of them until their leases have run out.
+const LATE_MAX: usize = 8;
 
 /// What consumers share.
 struct Work {
@@ -30,7 +32,7 @@ struct Consumer {
     home: usize,
     work: Arc<Work>,
     dice: Dice,
-    /// What it let run out, and will still try to ack.
+    /// What it put aside, and will try to ack much later.
     late: Vec<Value>,
 }
 
@@ -39,13 +41,16 @@ impl Consumer {
         while !self.work.over.load(Ordering::SeqCst) {
             self.work_off().await;
         }
+        let late = std::mem::take(&mut self.late);
+        self.settle("ack", (Fate::Acked, Fate::PerhapsAcked), late).await;
     }
 
     async fn work_off(&mut self) {
         let request = json!({"limit": 25, "consumer": format!("c{}", self.number), "wait_ms": 1_000});
         // A lease whose answer was lost runs out.
         let Some(answer) = self.post("/v1/queues/jobs/lease", &request).await else { return };
-        let (mut acks, mut nacks) = (std::mem::take(&mut self.late), Vec::new());
+        let late = if self.late.len() > LATE_MAX { std::mem::take(&mut self.late) } else { Vec::new() };
+        let (mut acks, mut nacks) = (late, Vec::new());
         for message in answer["messages"].as_array().unwrap() {
             self.work.ledger.leased(message);
             match self.dice.between(0, 99) {
