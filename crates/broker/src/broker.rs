@@ -167,6 +167,7 @@ impl Broker {
     /// The metrics as Prometheus reads them.
     pub async fn metrics_text(&self) -> Result<String, BrokerError> {
         self.measure_depth().await?;
+        self.metrics.set_store(&self.store.capabilities());
         Ok(self.metrics.encode())
     }
 

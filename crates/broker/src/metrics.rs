@@ -48,6 +48,12 @@ struct OfCode {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfStore {
+    store: &'static str,
+    survives: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OfCause {
     queue: Bounded,
     cause: &'static str,
@@ -113,6 +119,7 @@ pub(crate) struct Metrics {
     type_succeeded: Counters<OfType>,
     type_died: Counters<OfType>,
     breaker_changes: Counters<OfChange>,
+    store_info: Family<OfStore, Gauge>,
     messages: Family<OfState, Gauge>,
     oldest_ready: Family<OfQueue, Gauge<f64, AtomicU64>>,
     waiting_polls: Gauge,
@@ -146,6 +153,7 @@ impl Metrics {
             type_succeeded: Family::default(),
             type_died: Family::default(),
             breaker_changes: Family::default(),
+            store_info: Family::default(),
             messages: Family::default(),
             oldest_ready: Family::default(),
             waiting_polls: Gauge::default(),
@@ -188,6 +196,11 @@ impl Metrics {
             registry.register(name, help, counter.clone());
         }
         registry.register("breaker_changes", "Changes of a breaker's state", self.breaker_changes.clone());
+        registry.register(
+            "store_info",
+            "The store, and what an acknowledged write survives",
+            self.store_info.clone(),
+        );
         registry.register("messages", "Messages in a state", self.messages.clone());
         registry.register_with_unit(
             "oldest_ready_age",
@@ -284,6 +297,13 @@ impl Metrics {
 
     pub(crate) fn polls(&self, more: i64) {
         self.waiting_polls.inc_by(more);
+    }
+
+    /// Which store it is, and what it promises at this moment.
+    pub(crate) fn set_store(&self, store: &redrive_store::Capabilities) {
+        self.store_info.clear();
+        let labels = OfStore { store: store.name, survives: store.survives.as_str() };
+        self.store_info.get_or_create(&labels).set(1);
     }
 
     /// How many messages of a queue are in each state at this moment, and how long the oldest has been ready.

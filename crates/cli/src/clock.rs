@@ -12,6 +12,9 @@ use redrive_store_embedded::{EmbeddedStore, MachineClock, Options, StoreClock};
 /// The longest sleep: a machine that was suspended looks at the clock again.
 const SLEEP_MAX: Millis = Millis::from_secs(60);
 
+/// The shortest wait for a time of a database's clock.
+const TICK: Millis = Millis::new(1);
+
 /// Where the server's time comes from.
 #[derive(Debug, Clone)]
 pub(crate) enum TimeSource {
@@ -54,6 +57,10 @@ impl TimeSource {
 #[derive(Debug)]
 struct EmbeddedClock(StoreClock);
 
+/// The clock of a database.
+#[derive(Debug)]
+pub(crate) struct DatabaseClock(pub(crate) redrive_store_postgres::StoreClock);
+
 /// The machine's clock, for a store without one.
 #[derive(Debug)]
 pub(crate) struct WallClock;
@@ -75,6 +82,20 @@ impl Clock for EmbeddedClock {
     }
 
     async fn until(&self, at: Timestamp) {
+        sleep_until(at, || self.0.now()).await;
+    }
+}
+
+#[async_trait]
+impl Clock for DatabaseClock {
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
+
+    async fn until(&self, at: Timestamp) {
+        // What has come by this clock may not have come by the database's, where that was set back: who would look again
+        // at once would do so without end.
+        pause(TICK).await;
         sleep_until(at, || self.0.now()).await;
     }
 }

@@ -13,12 +13,12 @@ use redrive_core::access::Token;
 use redrive_core::queue::QueueSettings;
 use redrive_core::time::Millis;
 use redrive_store::Limit;
-use redrive_store_embedded::Durability;
 use serde::Deserialize;
 
 use crate::key;
 use crate::logs::LogFormat;
 use crate::port::PortSettings;
+use crate::store::{StoreChoice, StoreText};
 
 /// The file that is read where no other is named.
 const FILE: &str = "redrive.toml";
@@ -29,23 +29,16 @@ const WORKERS_MAX: u32 = 1_024;
 /// Longest time for which the audit trail is kept: ten years.
 const AUDIT_DAYS_MAX: u32 = 3_650;
 
-/// Which store keeps the queues.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum StoreKind {
-    /// A journal in a directory.
-    Embedded,
-    /// Nothing survives the process. For trying things out.
-    Memory,
-}
-
 /// What one layer says.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Layer {
     pub(crate) listen: Option<String>,
     pub(crate) data: Option<PathBuf>,
-    pub(crate) store: Option<StoreKind>,
+    pub(crate) store: Option<StoreText>,
+    pub(crate) store_schema: Option<String>,
+    pub(crate) store_connections: Option<u32>,
+    pub(crate) store_transaction_pooling: Option<bool>,
     pub(crate) durability: Option<String>,
     pub(crate) auto_create: Option<bool>,
     pub(crate) log_format: Option<LogFormat>,
@@ -77,6 +70,9 @@ impl Layer {
             listen: self.listen.or(below.listen),
             data: self.data.or(below.data),
             store: self.store.or(below.store),
+            store_schema: self.store_schema.or(below.store_schema),
+            store_connections: self.store_connections.or(below.store_connections),
+            store_transaction_pooling: self.store_transaction_pooling.or(below.store_transaction_pooling),
             durability: self.durability.or(below.durability),
             auto_create: self.auto_create.or(below.auto_create),
             log_format: self.log_format.or(below.log_format),
@@ -109,9 +105,15 @@ impl Layer {
         Self::written(&text).map_err(|error| anyhow!("{}: {error}", path.display()))
     }
 
-    /// What the text of a file says. The error of the parser names line and column.
+    /// What the text of a file says. An error names line and column, and does not repeat the line: there may be a password
+    /// in it.
     pub(crate) fn written(text: &str) -> anyhow::Result<Self> {
-        Ok(toml::from_str(text)?)
+        toml::from_str(text).map_err(|error: toml::de::Error| {
+            let at = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+            let (line, column) =
+                (at.matches('\n').count() + 1, at.chars().rev().take_while(|c| *c != '\n').count() + 1);
+            anyhow!("line {line}, column {column}: {}", error.message())
+        })
     }
 
     /// What the environment says, by `variable`.
@@ -133,7 +135,10 @@ impl Layer {
         Ok(Self {
             listen: named("LISTEN", None).map(|(_, value)| value),
             data: named("DATA", None).map(|(_, value)| value.into()),
-            store: named("STORE", None).map(|found| word(&found)).transpose()?,
+            store: named("STORE", None).map(|(_, value)| value.parse()).transpose()?,
+            store_schema: named("STORE_SCHEMA", None).map(|(_, value)| value),
+            store_connections: integer("STORE_CONNECTIONS", None)?,
+            store_transaction_pooling: boolean("STORE_TRANSACTION_POOLING")?,
             durability: named("DURABILITY", None).map(|(_, value)| value),
             auto_create: boolean("AUTO_CREATE")?,
             log_format: named("LOG_FORMAT", None).map(|found| word(&found)).transpose()?,
@@ -189,8 +194,7 @@ fn word<T: clap::ValueEnum>((name, value): &Found) -> anyhow::Result<T> {
 pub(crate) struct Config {
     pub(crate) listen: SocketAddr,
     pub(crate) data: PathBuf,
-    pub(crate) store: StoreKind,
-    pub(crate) durability: Durability,
+    pub(crate) store: StoreChoice,
     pub(crate) log_format: LogFormat,
     pub(crate) log_level: String,
     pub(crate) restart_grace: Millis,
@@ -243,6 +247,7 @@ impl Config {
     /// What the layers make together, where it is right.
     pub(crate) fn of(layer: Layer) -> anyhow::Result<Self> {
         let port = PortSettings::of(&layer)?;
+        let store = StoreChoice::of(&layer)?;
         let listen = layer.listen.unwrap_or_else(|| "127.0.0.1:7400".to_owned());
         let listen: SocketAddr = listen.parse().map_err(|_| {
             anyhow!("listen: `{listen}` must be an address and a port, such as 127.0.0.1:7400")
@@ -286,8 +291,7 @@ impl Config {
         Ok(Self {
             listen,
             data: layer.data.unwrap_or_else(|| "redrive-data".into()),
-            store: layer.store.unwrap_or(StoreKind::Embedded),
-            durability: durability(layer.durability.as_deref().unwrap_or("sync"))?,
+            store,
             log_format: layer.log_format.unwrap_or(LogFormat::Human),
             log_level: layer.log_level.unwrap_or_else(|| "info".to_owned()),
             restart_grace: layer.restart_grace_ms.map_or(Millis::from_secs(5), Millis::new),
@@ -310,19 +314,6 @@ impl Config {
 /// other cost more than they do.
 pub(crate) fn workers() -> usize {
     std::thread::available_parallelism().map_or(1, |all| (all.get() - 1).max(1))
-}
-
-/// `sync`, `none`, or `interval:50` for every 50 ms.
-fn durability(text: &str) -> anyhow::Result<Durability> {
-    match text {
-        "sync" => Ok(Durability::Sync),
-        "none" => Ok(Durability::None),
-        other => {
-            let ms = other.strip_prefix("interval:").and_then(|ms| ms.parse().ok()).filter(|ms| *ms > 0);
-            ms.map(|ms| Durability::Interval(Millis::new(ms)))
-                .ok_or_else(|| anyhow!("durability: `{other}` must be sync, none, or interval:MILLISECONDS"))
-        }
-    }
 }
 
 #[cfg(test)]
@@ -375,7 +366,9 @@ mod tests {
             ("REDRIVE_LISTEN", "here", "listen: `here`"),
             ("MAX_ATTEMPTS", "many", "MAX_ATTEMPTS: `many`"),
             ("MAX_ATTEMPTS", "0", "max_attempts"),
-            ("REDRIVE_STORE", "tape", "REDRIVE_STORE: `tape` must be one of embedded, memory"),
+            ("REDRIVE_STORE", "tape", "store: `tape` must be embedded, memory, or postgres://"),
+            ("REDRIVE_STORE", "postgres://me:secret@here:x/db", "store: must be postgres://"),
+            ("REDRIVE_STORE_CONNECTIONS", "few", "REDRIVE_STORE_CONNECTIONS: `few`"),
             ("REDRIVE_DURABILITY", "interval:0", "durability: `interval:0`"),
             ("REDRIVE_AUTO_CREATE", "yes", "REDRIVE_AUTO_CREATE: `yes`"),
             ("REQUEUE_BATCH_SIZE", "5000", "requeue_batch_size"),
@@ -390,6 +383,10 @@ mod tests {
             let message = wrong(&[(name, value)]);
             assert!(message.contains(said), "{name}={value}: {message}");
         }
+        let said = |text| Layer::written(text).unwrap_err().to_string();
+        assert!(said("workers = 1\nlisen = 1").starts_with("line 2, column 1: unknown field `lisen`"));
+        let unended = said("store = \"postgres://me:secret@here/db\nlisten = \"x\"");
+        assert!(unended.starts_with("line 1") && !unended.contains("secret"), "{unended}");
         assert!(toml::from_str::<Layer>("lisen = 1").unwrap_err().to_string().contains("lisen"));
     }
 

@@ -13,6 +13,8 @@ mod key;
 mod logs;
 #[cfg(feature = "fuzzing")]
 mod port;
+#[cfg(feature = "fuzzing")]
+mod store;
 
 /// What a file and an environment make together, one over the other; the environment has a variable on each line. Says
 /// what was refused.

@@ -7,7 +7,9 @@ mod exposure;
 mod key;
 mod logs;
 mod port;
+mod schema;
 mod serve;
+mod store;
 mod system;
 mod traces;
 
@@ -31,6 +33,8 @@ struct Arguments {
 enum Command {
     /// Runs the server.
     Serve(serve::ServeArguments),
+    /// Prints the schema that PostgreSQL keeps the queues in, as SQL. `serve` makes it by itself where it may.
+    Schema(schema::SchemaArguments),
     /// API keys.
     #[command(subcommand)]
     Key(key::KeyCommand),
@@ -49,6 +53,7 @@ fn main() -> ExitCode {
     let done = |()| ExitCode::SUCCESS;
     let outcome = match arguments.command {
         Command::Serve(arguments) => serve::run(arguments).map(done),
+        Command::Schema(arguments) => schema::run(arguments).map(done),
         Command::Key(command) => key::run(&command).map(done),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::BenchParseOnly => bench::parse_only().map(done),

@@ -12,13 +12,15 @@ use redrive_core::receipt::ReceiptKey;
 use redrive_server::{grpc, http};
 use redrive_store::Store;
 use redrive_store_memory::MemoryStore;
+use redrive_store_postgres::PostgresStore;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 
-use crate::clock::{TimeSource, WallClock};
-use crate::config::{Config, Layer, StoreKind};
+use crate::clock::{DatabaseClock, TimeSource, WallClock};
+use crate::config::{Config, Layer};
 use crate::logs::{self, LogFormat};
 use crate::port::{self, PortArguments};
+use crate::store::{StoreArguments, StoreChoice};
 use crate::system;
 use crate::traces::Exporter;
 
@@ -38,12 +40,6 @@ pub(crate) struct ServeArguments {
     /// The directory of the embedded store, `redrive-data` where nothing is said.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Which store keeps the queues.
-    #[arg(long, value_name = "STORE")]
-    store: Option<StoreKind>,
-    /// What an answer waits for: `sync`, `none`, or `interval:MILLISECONDS`.
-    #[arg(long, value_name = "LEVEL")]
-    durability: Option<String>,
     /// Whether a queue comes into being by the first message for it; true on loopback where nothing is said.
     #[arg(long, value_name = "BOOL")]
     auto_create: Option<bool>,
@@ -60,6 +56,8 @@ pub(crate) struct ServeArguments {
     /// How many of the traces that begin here are recorded, from 0 to 1; all where nothing is said.
     #[arg(long, value_name = "RATIO")]
     trace_ratio: Option<f64>,
+    #[command(flatten)]
+    store: StoreArguments,
     #[command(flatten)]
     port: PortArguments,
     /// Takes the time from `POST /test/clock` instead of the machine.
@@ -91,14 +89,12 @@ impl ServeArguments {
         let layer = Layer {
             listen: self.listen,
             data: self.data,
-            store: self.store,
-            durability: self.durability,
             auto_create: self.auto_create,
             log_format: self.log_format,
             log_level: self.log_level,
             otlp_endpoint: self.otlp_endpoint,
             trace_ratio: self.trace_ratio,
-            ..self.port.layer()
+            ..self.store.over(self.port.layer())
         };
         Config::load(layer, self.config.as_deref())
     }
@@ -125,7 +121,7 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
 
 async fn serve(config: Config, time: TimeSource) -> anyhow::Result<()> {
     let traces = config.traces.as_ref().map(|traces| Exporter::start(&traces.endpoint)).transpose()?;
-    let (store, clock) = open(&config, &time)?;
+    let (store, clock) = open(&config, &time).await?;
     let name = store.capabilities().name;
     let settings = BrokerConfig { traces: traced(&config, traces.as_ref()), ..config.broker.clone() };
     let (broker, background) = Broker::start(store, clock, settings).await.context("starting")?;
@@ -212,12 +208,12 @@ async fn told_to_end() -> anyhow::Result<()> {
 
 type Opened = (Arc<dyn Store>, Arc<dyn Clock>);
 
-fn open(config: &Config, time: &TimeSource) -> anyhow::Result<Opened> {
-    match config.store {
-        StoreKind::Embedded => {
+async fn open(config: &Config, time: &TimeSource) -> anyhow::Result<Opened> {
+    match &config.store {
+        StoreChoice::Embedded(durability) => {
             let options = redrive_store_embedded::Options {
                 defaults: config.broker.defaults.clone(),
-                durability: config.durability,
+                durability: *durability,
                 restart_grace: config.restart_grace,
                 ..redrive_store_embedded::Options::default()
             };
@@ -225,13 +221,27 @@ fn open(config: &Config, time: &TimeSource) -> anyhow::Result<Opened> {
             let (store, clock) = opened.with_context(|| format!("opening {}", config.data.display()))?;
             Ok((Arc::new(store), clock))
         }
-        StoreKind::Memory => {
-            let mut key = [0; 32];
-            rustix::rand::getrandom(&mut key, rustix::rand::GetRandomFlags::empty())
-                .context("a receipt key")?;
-            let mut options = redrive_store_memory::Options::new(ReceiptKey::new(key));
+        StoreChoice::Memory => {
+            let mut options = redrive_store_memory::Options::new(ReceiptKey::new(fresh_key()?));
             options.defaults = config.broker.defaults.clone();
             Ok((Arc::new(MemoryStore::new(options)), Arc::new(WallClock)))
         }
+        StoreChoice::Postgres(options) => {
+            let mut options = redrive_store_postgres::Options::clone(options);
+            options.defaults = config.broker.defaults.clone();
+            let place = options.place()?;
+            let opened = PostgresStore::open(options, fresh_key()?).await;
+            // The error has its causes in its words.
+            let store = opened.map_err(|error| anyhow::anyhow!("opening PostgreSQL at {place}: {error}"))?;
+            let clock = DatabaseClock(store.clock());
+            Ok((Arc::new(store), Arc::new(clock)))
+        }
     }
+}
+
+/// A key of receipts, for a store that has none yet.
+fn fresh_key() -> anyhow::Result<[u8; 32]> {
+    let mut key = [0; 32];
+    rustix::rand::getrandom(&mut key, rustix::rand::GetRandomFlags::empty()).context("a receipt key")?;
+    Ok(key)
 }

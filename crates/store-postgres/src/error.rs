@@ -27,9 +27,9 @@ impl Fault {
             Some(code) => Self::of_code(&code, error, committing),
             // Not the network, so most likely something that cannot be sent: the same again would fail again.
             None if !committing && !is_of_the_network(&error) => {
-                Self::Undone(StoreError::Unavailable(error.into()))
+                Self::Undone(StoreError::Unavailable(told(&error).into()))
             }
-            None => Self::lost(error, committing),
+            None => Self::lost(told(&error), committing),
         }
     }
 
@@ -59,10 +59,10 @@ impl Fault {
                 problem: error.to_string(),
             }),
             // The server ends, or whoever stands before it has lost it: a commit may or may not have been written.
-            SqlState::ADMIN_SHUTDOWN | SqlState::CRASH_SHUTDOWN => Self::lost(error, committing),
-            _ if code.code().starts_with("08") => Self::lost(error, committing),
+            SqlState::ADMIN_SHUTDOWN | SqlState::CRASH_SHUTDOWN => Self::lost(told(&error), committing),
+            _ if code.code().starts_with("08") => Self::lost(told(&error), committing),
             // A statement or a lock that took all the time there is (57014, 55P03) among them: the caller has waited.
-            _ => Self::Undone(StoreError::Unavailable(error.into())),
+            _ => Self::Undone(StoreError::Unavailable(told(&error).into())),
         }
     }
 
@@ -175,16 +175,20 @@ pub(crate) fn store_error(fault: Fault) -> StoreError {
     }
 }
 
-/// The database was not reached, or said no, and nothing was under way. Its errors don't say why by themselves.
+/// The database was not reached, or said no, and nothing was under way.
+#[expect(clippy::needless_pass_by_value, reason = "an error is handed over where it ends")]
 pub(crate) fn unreached(error: tokio_postgres::Error) -> StoreError {
-    let mut told = error.to_string();
-    let mut cause = std::error::Error::source(&error);
-    while let Some(error) = cause {
-        told.push_str(": ");
-        told.push_str(&error.to_string());
-        cause = error.source();
+    StoreError::Unavailable(told(&error).into())
+}
+
+/// An error that says why, which those of the library do not by themselves. Of what the database says it has the message, and
+/// not the details, in which there may be data.
+fn told(error: &tokio_postgres::Error) -> String {
+    match (error.as_db_error(), std::error::Error::source(error)) {
+        (Some(said), _) => format!("{} ({})", said.message(), said.code().code()),
+        (None, Some(cause)) => format!("{error}: {cause}"),
+        (None, None) => error.to_string(),
     }
-    StoreError::Unavailable(told.into())
 }
 
 /// What the database holds is not what was written to it.

@@ -15,6 +15,7 @@ mod config;
 mod count;
 mod discard;
 mod doubt;
+mod durability;
 mod enqueue;
 mod error;
 mod expire;

@@ -32,15 +32,25 @@ pub enum WrongOption {
     Connections,
 }
 
-/// How often an answer of PostgreSQL must have reached a disk before it counts.
+/// What the database must promise by its own settings. We change none of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Durability {
-    /// Whatever the server is set to.
+    /// Whatever it is set to.
     Any,
-    /// The end of the server's process loses nothing: `synchronous_commit` is on.
+    /// The end of its power loses nothing: `fsync` and `full_page_writes` are on, `synchronous_commit` is not off.
     Local,
-    /// The end of the primary's disk loses nothing either: there is a synchronous standby.
+    /// The end of its disk loses nothing either: there is a synchronous standby, and its disk is waited for.
     Replicated,
+}
+
+impl fmt::Display for Durability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Any => "any",
+            Self::Local => "local",
+            Self::Replicated => "replicated",
+        })
+    }
 }
 
 /// How long a store waits for what.
@@ -55,7 +65,8 @@ pub struct Patience {
     pub lock: Duration,
     /// For a statement; then the server ends it.
     pub statement: Duration,
-    /// For our own next word within a transaction; then the server ends the connection.
+    /// For our own next word within a transaction; then the server ends the connection. A process that is stopped in the
+    /// midst of one must not keep its rows from the others until it goes on.
     pub idle_in_transaction: Duration,
     /// For an answer, also from a server that cannot say that it ended the statement; then the connection is given up.
     pub answer: Duration,
@@ -72,7 +83,7 @@ impl Default for Patience {
             connection: Duration::from_secs(5),
             lock: Duration::from_secs(10),
             statement: Duration::from_secs(30),
-            idle_in_transaction: Duration::from_mins(1),
+            idle_in_transaction: Duration::from_secs(10),
             answer: Duration::from_secs(40),
             silence: Duration::from_secs(15),
             doubt: Duration::from_secs(20),

@@ -16,6 +16,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
 
+use crate::durability::Promise;
 use crate::error::{Fault, damaged};
 use crate::sql::{Statement, Statements};
 
@@ -51,11 +52,17 @@ pub(crate) struct Connector {
     manager: Manager,
     sql: Arc<Statements>,
     epoch: Arc<AtomicU16>,
+    promise: Promise,
 }
 
 impl Connector {
-    pub(crate) fn new(manager: Manager, sql: Arc<Statements>, epoch: Arc<AtomicU16>) -> Self {
-        Self { manager, sql, epoch }
+    pub(crate) fn new(
+        manager: Manager,
+        sql: Arc<Statements>,
+        epoch: Arc<AtomicU16>,
+        promise: Promise,
+    ) -> Self {
+        Self { manager, sql, epoch, promise }
     }
 }
 
@@ -68,6 +75,7 @@ impl managed::Manager for Connector {
         let place = Place::of(&client, &self.sql).await?;
         let epoch = epoch(&client, &self.sql, &place.history).await?;
         self.epoch.fetch_max(epoch, Ordering::Relaxed);
+        self.promise.renew(&*client).await.map_err(|error| Fault::of(error, false))?;
         Ok(Connection { client, place })
     }
 

@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use crate::clock::KnownClock;
 use crate::doubt::Became;
+use crate::durability::Promise;
 use crate::error::{Fault, loses_connection};
 use crate::options::{Options, Patience};
 use crate::row::{millis, time};
@@ -42,11 +43,19 @@ pub(crate) struct Link {
     floor: AtomicI64,
     /// What time it is likely to be.
     pub(crate) clock: KnownClock,
+    /// What an answer survives.
+    pub(crate) promise: Promise,
 }
 
 impl Link {
     /// Connects nothing yet. `name` is what the instance is called among the others; the database said that it is `now`.
-    pub(crate) fn new(options: &Options, name: Uuid, epoch: u16, now: Timestamp) -> Result<Self, StoreError> {
+    pub(crate) fn new(
+        options: &Options,
+        name: Uuid,
+        epoch: u16,
+        now: Timestamp,
+        promise: Promise,
+    ) -> Result<Self, StoreError> {
         let mut config = options.config()?;
         let patience = options.patience;
         if !options.transaction_pooling {
@@ -72,13 +81,14 @@ impl Link {
             ManagerConfig { recycling_method: RecyclingMethod::Fast },
         );
         let (sql, epoch) = (Arc::new(Statements::new(&options.schema)), Arc::new(AtomicU16::new(epoch)));
-        let pool = Pool::builder(Connector::new(manager, Arc::clone(&sql), Arc::clone(&epoch)))
-            .max_size(options.connections)
-            .runtime(Runtime::Tokio1)
-            .wait_timeout(Some(patience.connection))
-            .create_timeout(Some(connecting))
-            .build()
-            .map_err(|error| StoreError::Unavailable(error.into()))?;
+        let pool =
+            Pool::builder(Connector::new(manager, Arc::clone(&sql), Arc::clone(&epoch), promise.clone()))
+                .max_size(options.connections)
+                .runtime(Runtime::Tokio1)
+                .wait_timeout(Some(patience.connection))
+                .create_timeout(Some(connecting))
+                .build()
+                .map_err(|error| StoreError::Unavailable(error.into()))?;
         Ok(Self {
             pool,
             sql,
@@ -90,6 +100,7 @@ impl Link {
             marks: (name.as_u64_pair().0, AtomicU64::new(0)),
             floor: AtomicI64::new(0),
             clock: KnownClock::new(now),
+            promise,
         })
     }
 

@@ -15,11 +15,12 @@ use redrive_store::{
     EnqueueItem, EnqueueOutcome, Entry, EntryKey, EntryKind, EntryName, ExpireRequest, ExtendItem,
     FailureGroup, Judged, LeaseRequest, Leased, Limit, ListRequest, Listener, LogName, LogRecord, NackItem,
     NextDue, Now, Page, PauseQueue, QueueError, QueueStats, ReleaseItem, Released, Selection, Settled,
-    Signal, Store, StoreError, Survives, SweepRequest, UpdateQueue, WriteOutcome, Writes,
+    Signal, Store, StoreError, SweepRequest, UpdateQueue, WriteOutcome, Writes,
 };
 use uuid::Uuid;
 
 use crate::clock::StoreClock;
+use crate::durability::Promise;
 use crate::error::{Fault, store_error, unreached};
 use crate::lease::Turns;
 use crate::migrate;
@@ -78,13 +79,15 @@ impl PostgresStore {
         let connected = options.config()?.connect(connector(&options)?).await;
         let (mut client, connection) = connected.map_err(unreached)?;
         let running = tokio::spawn(connection);
+        // Before anything is written: a commit may wait for a standby that is not there.
+        let promise = Promise::wanted(&client, options.durability).await?;
         migrate::migrate(&mut client, &options).await?;
         let (receipt_key, epoch) = migrate::shared(&mut client, &options, fresh_key).await?;
         let name: Uuid = client.query_one("SELECT gen_random_uuid()", &[]).await.map_err(unreached)?.get(0);
         // The last of all: nothing is to lie between the answer and the look at our own clock.
         let clock = include_str!("../sql/clock.sql");
         let now = client.query_one(clock, &[&None::<i64>, &0_i64]).await.map_err(unreached)?.get(0);
-        let link = Link::new(&options, name, epoch, time(now))?;
+        let link = Link::new(&options, name, epoch, time(now), promise)?;
         drop(client);
         // It ends by itself once nobody uses it; how is not of interest.
         drop(running.await);
@@ -144,7 +147,7 @@ impl Store for PostgresStore {
             atomic_across_queues: true,
             store_clock: true,
             shared: true,
-            survives: Survives::PowerLoss,
+            survives: self.0.link.promise.survives(),
             restart_grace: Millis::ZERO,
         }
     }

@@ -1,5 +1,7 @@
 //! What a store can do, asked instead of found out.
 
+use std::fmt;
+
 use redrive_core::time::Millis;
 
 /// What an acknowledged write survives.
@@ -11,6 +13,26 @@ pub enum Survives {
     ProcessCrash,
     /// The end of the machine's power.
     PowerLoss,
+    /// The end of the machine's disk: another one has it, too.
+    DiskLoss,
+}
+
+impl Survives {
+    /// The stable word for it in metrics and health checks.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing",
+            Self::ProcessCrash => "process_crash",
+            Self::PowerLoss => "power_loss",
+            Self::DiskLoss => "disk_loss",
+        }
+    }
+}
+
+impl fmt::Display for Survives {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
 }
 
 /// What a store can do beyond what all can.
@@ -30,7 +52,7 @@ pub struct Capabilities {
     /// [`Store::tell`]: crate::Store::tell
     /// [`Store::listen`]: crate::Store::listen
     pub shared: bool,
-    /// What an acknowledged write survives.
+    /// What an acknowledged write survives, by what is known of the backend now.
     pub survives: Survives,
     /// What a lease that has run out when the store opens is granted from then on.
     pub restart_grace: Millis,

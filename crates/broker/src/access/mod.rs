@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use redrive_core::access::{Grants, KeyName, Token};
 use redrive_core::time::{Millis, Timestamp};
-use redrive_store::{EntryKind, Limit};
+use redrive_store::{Capabilities, EntryKind, Limit};
 use thiserror::Error;
 
 use crate::broker::Broker;
@@ -168,12 +168,13 @@ impl Gate {
         self.0.broker.stopped().await;
     }
 
-    /// Whether it can work: the store answers, and the broker does not end. Anyone may know.
-    pub async fn ready(&self) -> Result<(), BrokerError> {
+    /// Whether it can work: the store answers, and the broker does not end. Says what the store promises. Anyone may know.
+    pub async fn ready(&self) -> Result<Capabilities, BrokerError> {
         if self.0.broker.is_stopping() {
             return Err(BrokerError::Stopping);
         }
-        self.0.broker.list_queues(None, Limit::ONE).await.map(drop)
+        self.0.broker.list_queues(None, Limit::ONE).await?;
+        Ok(self.0.broker.store.capabilities())
     }
 
     /// Writes down what was refused and is not written down yet.

@@ -15,8 +15,12 @@ async fn it_says_that_it_lives_and_that_it_can_work() {
     let server = Server::start();
     assert_eq!(
         (server.get("/healthz").await.text, server.get("/readyz").await.text),
-        ("ok\n".to_owned(), "ok\n".to_owned())
+        ("ok\n".to_owned(), "ok\nstore embedded\nsurvives power_loss\n".to_owned())
     );
+    let info = "redrive_store_info{store=\"embedded\",survives=\"power_loss\"} 1\n";
+    assert!(server.get("/metrics").await.text.contains(info));
+    let fast = Server::with(&["--durability", "none"]);
+    assert_eq!(fast.get("/readyz").await.text, "ok\nstore embedded\nsurvives process_crash\n");
     assert!(server.get("/openapi.json").await.body["openapi"].as_str().unwrap().starts_with("3.1"));
 }
 

@@ -69,10 +69,15 @@ impl Server {
 
     /// Kills the process as the machine would, and starts another on what it left.
     pub(crate) fn kill_and_restart(&mut self, flags: &[&str]) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+        self.kill();
         (self.child, self.origin) = launch(self.dir.path(), flags, self.token.as_deref());
         self.client = Client::builder().timeout(Duration::from_mins(1)).build().unwrap();
+    }
+
+    /// Kills the process as the machine would.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
     }
 
     /// Asks the process to end, and waits for its end.

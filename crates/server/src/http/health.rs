@@ -16,12 +16,13 @@ pub(crate) async fn alive() -> &'static str {
     "ok\n"
 }
 
-/// Whether it can work: the store answers, and the server does not end.
+/// Whether it can work: the store answers, and the server does not end. Says which store it is, and what an acknowledged
+/// write survives: `nothing`, `process_crash`, `power_loss` or `disk_loss`.
 #[utoipa::path(get, path = "/readyz", tag = "server", operation_id = "readyz",
     responses((status = 200, description = "It can", body = String, content_type = "text/plain"), Refusals))]
-pub(crate) async fn ready(State(api): State<Api>) -> Result<&'static str, Refusal> {
-    api.gate.ready().await?;
-    Ok("ok\n")
+pub(crate) async fn ready(State(api): State<Api>) -> Result<String, Refusal> {
+    let store = api.gate.ready().await?;
+    Ok(format!("ok\nstore {}\nsurvives {}\n", store.name, store.survives))
 }
 
 /// The metrics, as Prometheus reads them.

@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use redrive_core::time::Timestamp;
 use redrive_store::Store;
 use redrive_store_conformance::{Instance, Setup, Subject};
-use redrive_store_postgres::{Options, PostgresStore};
+use redrive_store_postgres::{Durability, Options, PostgresStore};
 use tokio::runtime::Runtime;
 
 /// Tables that hold something; sequences go on, as they would.
@@ -87,6 +87,8 @@ impl Subject for Postgres {
             defaults: setup.defaults.clone(),
             limits: setup.limits,
             first_epoch: setup.first_epoch,
+            // The server that tests share does without syncs.
+            durability: Durability::Any,
             ..Options::new(&self.url)
         };
         Box::new(Open::at(options, Arc::clone(&self.free)).await)
