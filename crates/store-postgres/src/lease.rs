@@ -37,8 +37,8 @@ struct Walk {
     key: Option<String>,
     /// What is left of its turn; 0 where it is over.
     left: i32,
-    /// The last place that was given out when the circle began.
-    circle: i64,
+    /// The last place that was given out when the circle began; whatever an instance finds when it first looks was there.
+    circle: Option<i64>,
     /// How many keys that came since may be served: as many as were served of those that were there before.
     credit: i32,
 }
@@ -151,7 +151,17 @@ struct Ask {
 }
 
 impl Shared {
-    pub(crate) async fn lease(&self, now: Now, request: &LeaseRequest) -> Result<Leased, Fault> {
+    /// Requests that differ in nothing but who asks for how many. The messages are those of the first, then those of the
+    /// second, and so on.
+    pub(crate) async fn lease(&self, now: Now, requests: &[LeaseRequest]) -> Result<Leased, Fault> {
+        let limits = requests.iter().map(|request| request.limit.get()).sum();
+        let [first, ..] = requests else { return Ok(Leased::default()) };
+        let request = &LeaseRequest { limit: Limit::new(limits)?, ..first.clone() };
+        // Who gets the n-th message; one alone gets all of them.
+        let consumers: Vec<&str> = match requests {
+            [one] => vec![one.consumer.as_str()],
+            many => many.iter().flat_map(|one| vec![one.consumer.as_str(); one.limit.get()]).collect(),
+        };
         request.check()?;
         if let Pick::Probe { .. } = request.pick {
             return self.lease_probe(now, request).await;
@@ -169,7 +179,7 @@ impl Shared {
             };
             let limit = request.limit.get() - leased.messages.len();
             let ask = Ask { limit, fresh: fresh && lane_fresh, retry: retry && lane_retry, sweep_first };
-            let claimed = self.claim(&mut session, &known, now, request, &ask).await?;
+            let claimed = self.claim(&mut session, &known, now, request, &consumers, &ask).await?;
             self.link.saw(claimed.status.now);
             leased.at = claimed.status.now;
             match claimed.status.stamp {
@@ -225,6 +235,7 @@ impl Shared {
         known: &Arc<Known>,
         now: Now,
         request: &LeaseRequest,
+        consumers: &[&str],
         ask: &Ask,
     ) -> Result<Claimed, Fault> {
         let turns = self.turns().entry(known.id).or_default().clone();
@@ -237,7 +248,10 @@ impl Shared {
         let retries = i32::try_from(both.count()).unwrap_or(i32::MAX);
         let ((fresh_key, fresh_itself, fresh_left), (retry_key, retry_itself, retry_left)) =
             (turns.fresh.start(), turns.retry.start());
-        let consumer = request.consumer.as_str();
+        let served = (request.limit.get() - ask.limit).min(consumers.len() - 1);
+        let consumers = &consumers[served..];
+        let (fresh_circle, retry_circle) =
+            (turns.fresh.circle.unwrap_or(i64::MAX), turns.retry.circle.unwrap_or(i64::MAX));
         let lease_time = request.time.map(span);
         let (timeout, longest) = (span(settings.lease_timeout), span(settings.max_lease));
         let attempts = settings.retry.max_attempts.map(|max| count(max.get()));
@@ -262,12 +276,12 @@ impl Shared {
             &fresh_key,
             &fresh_itself,
             &fresh_left,
-            &turns.fresh.circle,
+            &fresh_circle,
             &retry_key,
             &retry_itself,
             &retry_left,
-            &turns.retry.circle,
-            &consumer,
+            &retry_circle,
+            &consumers,
             &lease_time,
             &timeout,
             &longest,
@@ -324,8 +338,9 @@ impl Shared {
             walk.served(kept.message.spec.fairness_key.as_str(), *weight);
             walk.credit = if *new_circle { 0 } else { *credit };
             if *new_circle {
-                walk.circle = status.circle;
+                walk.circle = Some(status.circle);
             }
+            walk.circle.get_or_insert(status.circle);
             match lane {
                 Lane::Fresh => taken.fresh += 1,
                 Lane::Retry => taken.retry += 1,
@@ -340,7 +355,7 @@ impl Shared {
             {
                 (walk.key, walk.left) = (Some(end.clone()), 0);
                 if !lane.cut {
-                    (walk.circle, walk.credit) = (status.circle, 0);
+                    (walk.circle, walk.credit) = (Some(status.circle), 0);
                 }
             }
         }

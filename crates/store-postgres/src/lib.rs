@@ -8,6 +8,7 @@
 
 mod bulk;
 mod config;
+mod copy;
 mod count;
 mod discard;
 mod enqueue;
@@ -15,6 +16,7 @@ mod error;
 mod expire;
 mod extend;
 mod fast;
+mod joined;
 mod lapse;
 mod lease;
 mod list;
@@ -36,6 +38,7 @@ mod sql;
 mod store;
 mod sweep;
 mod tally;
+mod together;
 mod work;
 
 pub use migrate::schema_sql;

@@ -69,17 +69,31 @@ impl Link {
 
     /// A connection with a transaction under way, and what time it is in it.
     pub(crate) async fn begin(self: &Arc<Self>, now: Now) -> Result<(Session, Timestamp), Fault> {
+        let (at, floor) = self.time(now);
+        let (session, clock) = self.begin_with(&self.sql.clock, &[&at, &floor]).await?;
+        let now = time(one(&clock)?);
+        self.saw(now);
+        Ok((session, now))
+    }
+
+    /// A connection with a transaction under way, and what its first statement answered; both go in one round trip.
+    pub(crate) async fn begin_with(
+        self: &Arc<Self>,
+        statement: &Statement,
+        params: &[Param<'_>],
+    ) -> Result<(Session, Vec<Row>), Fault> {
         let mut session = self.session().await?;
         session.open = true;
         let client = session.client()?;
-        let (at, floor) = self.time(now);
-        let params: [Param<'_>; 2] = [&at, &floor];
-        let clock = session.rows(&self.sql.clock, &params);
-        let (begun, clock) = futures::future::join(client.batch_execute("BEGIN"), clock).await;
+        let first = session.rows(statement, params);
+        let (begun, rows) = futures::future::join(client.batch_execute("BEGIN"), first).await;
         begun.map_err(|error| Fault::of(error, false))?;
-        let now = time(one(&clock?)?);
-        self.saw(now);
-        Ok((session, now))
+        Ok((session, rows?))
+    }
+
+    /// Whether statements can be prepared ahead, and COPY be used.
+    pub(crate) fn keeps_connections(&self) -> bool {
+        !self.transaction_pooling
     }
 
     /// The time of a call, and the earliest that it may be.
@@ -137,6 +151,10 @@ impl Session {
         self.client.as_ref().ok_or_else(|| StoreError::Unavailable("the connection is gone".into()).into())
     }
 
+    pub(crate) fn connection(&self) -> &Object {
+        self.client.as_ref().expect("a session has a connection until it ends")
+    }
+
     pub(crate) fn link(&self) -> &Arc<Link> {
         &self.link
     }
@@ -160,7 +178,7 @@ impl Session {
         statement: &Statement,
         params: &[Param<'_>],
     ) -> Result<Vec<Row>, tokio_postgres::Error> {
-        let client = self.client.as_ref().expect("a session has a connection until it ends");
+        let client = self.connection();
         if self.link.transaction_pooling {
             let typed: Vec<(Param<'_>, Type)> =
                 params.iter().copied().zip(statement.types.iter().cloned()).collect();

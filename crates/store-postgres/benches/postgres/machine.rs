@@ -62,7 +62,9 @@ impl Server {
         let settings = ["server_version", "fsync", "synchronous_commit", "shared_buffers"];
         let settings = settings.map(|name| format!("{name} {}", self.ask(&format!("SHOW {name}"))));
         println!("postgres   {}", settings.join(", "));
-        println!("measured   at the store's API (PostgresStore), with neither broker nor HTTP in front of it");
+        println!(
+            "measured   at the store's API (PostgresStore), with neither broker nor HTTP in front of it"
+        );
     }
 }
 

@@ -16,24 +16,24 @@
 
 #![expect(clippy::cast_precision_loss, reason = "figures for people: 52 bits are more than a clock has")]
 
-mod arguments;
-mod bare;
-mod caller;
-mod copy;
-mod fairness;
-mod life_cycle;
-mod machine;
-mod pinned;
-mod scale;
-mod turns;
+pub(crate) mod arguments;
+pub(crate) mod bare;
+pub(crate) mod caller;
+pub(crate) mod copy;
+pub(crate) mod fairness;
+pub(crate) mod life_cycle;
+pub(crate) mod machine;
+pub(crate) mod pinned;
+pub(crate) mod scale;
+pub(crate) mod turns;
 
 #[path = "../../../store-embedded/benches/engine/measure.rs"]
 #[expect(dead_code, reason = "shared with bench-engine, which measures more")]
-mod measure;
+pub(crate) mod measure;
 #[path = "../../../store-embedded/benches/engine/progress.rs"]
-mod progress;
+pub(crate) mod progress;
 #[path = "../../../store-embedded/benches/engine/report.rs"]
-mod report;
+pub(crate) mod report;
 
 use std::process::ExitCode;
 
@@ -55,7 +55,7 @@ const GROUPS: [Group; 5] = [
 ];
 
 /// What every group is told.
-struct Context {
+pub(crate) struct Context {
     scale: Scale,
     server: Server,
     runtime: tokio::runtime::Runtime,
@@ -72,6 +72,17 @@ fn main() -> ExitCode {
 }
 
 fn bench(arguments: &Arguments) -> ExitCode {
+    let bars = figures(arguments);
+    println!();
+    bars.print();
+    if arguments.quick {
+        println!("a quick run: everything was shrunk, and its bars mean nothing");
+    }
+    if arguments.check && bars.any_short() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// Measures and prints what is asked for.
+pub(crate) fn figures(arguments: &Arguments) -> Bars {
     let context = Context {
         scale: Scale::new(arguments),
         server: Server::start(),
@@ -85,10 +96,5 @@ fn bench(arguments: &Arguments) -> ExitCode {
             run(&context, &mut bars);
         }
     }
-    println!();
-    bars.print();
-    if arguments.quick {
-        println!("a quick run: everything was shrunk, and its bars mean nothing");
-    }
-    if arguments.check && bars.any_short() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    bars
 }

@@ -55,7 +55,8 @@ fn round(context: &Context, number: usize, table: &mut Table) -> (f64, f64) {
     }
     let dead = "SELECT sum(n_dead_tup) FROM pg_stat_user_tables WHERE schemaname = 'bench'";
     let size = "SELECT pg_total_relation_size('bench.message')";
-    let sizes = "SELECT sum(pg_total_relation_size(relid)) FROM pg_stat_user_tables WHERE schemaname = 'bench'";
+    let sizes =
+        "SELECT sum(pg_total_relation_size(relid)) FROM pg_stat_user_tables WHERE schemaname = 'bench'";
     let number_of = |sql: &str| server.ask(sql).parse::<u64>().unwrap_or_default();
     let start = median(&parts[..TENTH]);
     let end = median(&parts[PARTS - TENTH..]);
