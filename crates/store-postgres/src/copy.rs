@@ -24,6 +24,9 @@ pub(crate) const COPY_MIN: usize = 50;
 /// What comes in front of the rows, and behind them.
 const HEAD: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 const END: i16 = -1;
+/// About what a row takes, so that the buffer need not grow: of `message` all, of `content` what is not body or headers.
+const MESSAGE_BYTES: usize = 192;
+const CONTENT_BYTES: usize = 64;
 /// In front of a document in its binary form.
 const JSONB_VERSION: u8 = 1;
 
@@ -109,7 +112,9 @@ fn rows_of(
     classes: &[i32],
     numbers: &[i64],
 ) -> (Bytes, Bytes) {
-    let (mut messages, mut contents) = (Rows::new(14), Rows::new(4));
+    let load: usize = items.iter().map(redrive_store::Item::load).sum();
+    let (mut messages, mut contents) =
+        (Rows::new(14, items.len() * MESSAGE_BYTES), Rows::new(4, load + items.len() * CONTENT_BYTES));
     for ((item, class), no) in items.iter().zip(classes).zip(numbers) {
         let (draft, spec) = (&item.draft, &item.draft.spec);
         let visible_at = draft.visible.at(now);
@@ -146,8 +151,10 @@ struct Rows {
 }
 
 impl Rows {
-    fn new(columns: i16) -> Self {
-        Self { bytes: BytesMut::from(HEAD), columns }
+    fn new(columns: i16, capacity: usize) -> Self {
+        let mut bytes = BytesMut::with_capacity(HEAD.len() + capacity);
+        bytes.put_slice(HEAD);
+        Self { bytes, columns }
     }
 
     fn row(&mut self) {
