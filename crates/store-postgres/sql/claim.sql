@@ -233,9 +233,9 @@ SELECT g.now, g.stamp, g.due, h.fresh AND h.retry AS contested, missed.missed,
     h.fresh, h.retries_left,
     (SELECT last_value FROM redrive.place) AS circle,
     fresh.n AS fresh_n, fresh_came.last_key AS fresh_end, fresh_came.steps >= fresh.n + 64 AS fresh_cut,
-    fresh_came.steps >= fresh.n + 64 OR missed.fresh_gave_all AS fresh_more,
+    fresh_came.steps >= fresh.n + 64 OR fresh_came.enough OR missed.fresh_gave_all AS fresh_more,
     retry.n AS retry_n, retry_came.last_key AS retry_end, retry_came.steps >= retry.n + 64 AS retry_cut,
-    retry_came.steps >= retry.n + 64 OR missed.retry_gave_all AS retry_more,
+    retry_came.steps >= retry.n + 64 OR retry_came.enough OR missed.retry_gave_all AS retry_more,
     c.new_circle, c.weight, c.credit, c.retry,
     {message c}, {story}, {content}
 FROM guard g

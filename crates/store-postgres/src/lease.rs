@@ -92,7 +92,7 @@ struct LaneStatus {
     end: Option<String>,
     /// Whether the walk was cut off.
     cut: bool,
-    /// Whether it was, or a key gave all that it was asked for, so that there may be more.
+    /// Whether it was, or ended before it had gone round, or a key gave all that it was asked for: there may be more.
     more: bool,
 }
 
