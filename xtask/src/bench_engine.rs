@@ -38,7 +38,7 @@ fn checked(flags: &[String]) -> Result<Vec<String>, String> {
     Ok(passed)
 }
 
-fn value(flag: &str, word: Option<&String>) -> Result<String, String> {
+pub(crate) fn value(flag: &str, word: Option<&String>) -> Result<String, String> {
     match word {
         Some(word) if !word.is_empty() && !word.starts_with("--") => Ok(word.clone()),
         _ => Err(format!("{flag} needs a value")),

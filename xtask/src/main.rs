@@ -6,12 +6,13 @@
 //! * [`tidy`] checks what the compiler and clippy cannot see: the direction of dependencies, dead files, docs drift.
 //! * [`model`] runs the model-based tests for as long as one likes.
 //! * [`fuzz`] feeds hostile bytes to every parser for as long as one likes.
-//! * [`bench_engine`] measures the embedded store.
+//! * [`bench_engine`] measures the embedded store, [`bench_postgres`] the one on PostgreSQL.
 //! * [`command`] runs a child process and says why it failed; [`server`] runs a server for the length of a step.
 //!
 //! The crate has no dependencies on purpose: it is built before every test run, so it has to build in seconds.
 
 mod bench_engine;
+mod bench_postgres;
 mod command;
 mod foreign;
 mod fuzz;
@@ -40,6 +41,9 @@ usage: cargo xtask <command>
   bench-engine [--check] [--only GROUP[,GROUP]] [--dir DIR] [--quick]
                               the embedded store beside a bare loop that writes the same; --check fails where
                               a bar is short, --quick shrinks everything and measures nothing
+  bench-postgres [--check] [--only GROUP[,GROUP]] [--messages N] [--quick]
+                              the store on PostgreSQL beside a bare SKIP LOCKED loop, on a server of its own;
+                              N messages pass under an old transaction (1000000 by default)
   help                        this text";
 
 /// How a command that did not succeed ends; the two differ in their exit code, so that scripts can tell them apart.
@@ -83,6 +87,7 @@ fn dispatch(arguments: &[String]) -> Result<(), Exit> {
         "model" => model::run(&root(), flags),
         "fuzz" => fuzz::run(&root(), flags),
         "bench-engine" => bench_engine::run(&root(), flags),
+        "bench-postgres" => bench_postgres::run(&root(), flags),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");
             Ok(())
@@ -130,5 +135,6 @@ mod tests {
         assert!(refusal(&["model", "--hours", "1"]).contains("`--hours`"));
         assert!(refusal(&["fuzz", "--hours", "1"]).contains("`--hours`"));
         assert!(refusal(&["bench-engine", "--fast"]).contains("`--fast`"));
+        assert!(refusal(&["bench-postgres", "--fast"]).contains("`--fast`"));
     }
 }

@@ -6,18 +6,27 @@ WITH known AS MATERIALIZED (
         SELECT FROM unnest($1::int[], $2::bigint[]) AS k (id, stamp) LEFT JOIN redrive.queue q ON q.id = k.id
         WHERE q.stamp IS DISTINCT FROM k.stamp) AS fresh
 ),
+-- Each is looked up by its key. The limit keeps it so: a plan made while there was nothing would rather read all leases.
 item AS MATERIALIZED (
-    SELECT * FROM unnest($3::int[], $4::uuid[], $5::bigint[]) WITH ORDINALITY AS t (queue_id, id, lease_id, nth)
+    SELECT t.lease_id AS asked, t.nth, m.*
+    FROM unnest($3::int[], $4::uuid[], $5::bigint[]) WITH ORDINALITY AS t (queue_id, id, lease_id, nth)
+    LEFT JOIN LATERAL (
+        SELECT m.ctid AS row, m.queue_id, m.id, m.no, m.state, m.lease_id, m.nacked IS NOT NULL AS nacked, m.class_id,
+            m.attempts, m.leased_at
+        FROM redrive.message m WHERE m.queue_id = t.queue_id AND m.id = t.id LIMIT 1
+    ) m ON true
 ),
+-- A row that somebody else changes at this moment is no longer where it was, and stays.
 gone AS (
-    DELETE FROM redrive.message m USING item, known
-    WHERE known.fresh AND m.queue_id = item.queue_id AND m.id = item.id AND m.state = 2 AND m.lease_id = item.lease_id
-        AND m.nacked IS NULL
-    RETURNING m.queue_id, m.id, m.no, m.class_id, m.attempts, m.leased_at, m.storied, m.unique_key, m.dedup_key
+    DELETE FROM redrive.message m
+    WHERE m.ctid = ANY (ARRAY(
+        SELECT item.row FROM item, known
+        WHERE known.fresh AND item.state = 2 AND item.lease_id = item.asked AND NOT item.nacked))
+    RETURNING m.queue_id, m.id, m.no, m.storied, m.unique_key, m.dedup_key
 ),
-content AS (DELETE FROM redrive.content c USING gone WHERE c.no = gone.no),
-history AS (DELETE FROM redrive.history h USING gone WHERE gone.storied AND h.no = gone.no),
-failure AS (DELETE FROM redrive.failure f USING gone WHERE gone.storied AND f.no = gone.no),
+content AS (DELETE FROM redrive.content WHERE no = ANY (ARRAY(SELECT gone.no FROM gone))),
+history AS (DELETE FROM redrive.history WHERE no = ANY (ARRAY(SELECT gone.no FROM gone WHERE gone.storied))),
+failure AS (DELETE FROM redrive.failure WHERE no = ANY (ARRAY(SELECT gone.no FROM gone WHERE gone.storied))),
 let_go AS (
     DELETE FROM redrive.hold h USING gone
     WHERE gone.unique_key AND h.queue_id = gone.queue_id AND h.key = gone.dedup_key AND h.message = gone.id
@@ -30,12 +39,10 @@ counted AS (
     FROM gone GROUP BY queue_id
 )
 SELECT known.fresh, (CASE
-        WHEN gone.id IS NOT NULL THEN 0
-        WHEN m.id IS NULL OR m.state = 4 THEN 1
-        WHEN m.state = 2 AND m.lease_id = item.lease_id THEN 3
+        WHEN item.no IN (SELECT gone.no FROM gone) THEN 0
+        WHEN item.id IS NULL OR item.state = 4 THEN 1
+        WHEN item.state = 2 AND item.lease_id = item.asked THEN 3
         ELSE 2
-    END)::smallint, gone.class_id, gone.attempts, gone.leased_at
+    END)::smallint, item.class_id, item.attempts, item.leased_at
 FROM known CROSS JOIN item
-LEFT JOIN gone ON gone.queue_id = item.queue_id AND gone.id = item.id
-LEFT JOIN redrive.message m ON gone.id IS NULL AND m.queue_id = item.queue_id AND m.id = item.id
 ORDER BY item.nth

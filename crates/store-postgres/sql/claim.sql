@@ -11,7 +11,8 @@
 --  $8 serve fresh      $9 serve retries
 --  $10 fresh: from this key on    $11 itself included    $12 what is left of its turn, 0 for all of it    $13 circle
 --  $14 retry: from this key on    $15 itself included    $16 what is left of its turn, 0 for all of it    $17 circle
---  $18 consumer        $19 lease time, null for message and queue   $20 the queue's   $21 its longest
+--  $18 consumers of the first, the second and so on, the last one for all that follow
+--  $19 lease time, null for message and queue   $20 the queue's   $21 its longest
 --  $22 its cap on attempts, null for none   $23 its cap on deliveries   $24 its cap on retries in flight
 --  $25 epoch of lease ids, shifted   $26 most bytes   $27 types, $28 sources, null for all
 --  $29 how many new keys may be served in the fresh lane, $30 in the retry lane
@@ -104,6 +105,7 @@ walk AS (
                 WHERE m.queue_id = $1 AND m.class_id = ANY (w.ids) AND m.state = 1
                     AND m.retry = w.retry AND m.fairness_key = k.key) THEN 0
             ELSE coalesce(s.weight, 1) END AS weight
+        OFFSET 0 -- worked out once, however often it is named
     ) v
     CROSS JOIN LATERAL (
         SELECT NOT k.wrapped AND k.place > w.circle AND NOT EXISTS (
@@ -113,6 +115,7 @@ walk AS (
                     AND m.rank = line.rank
                 ORDER BY m.visible_at, m.place LIMIT 1
             ) first WHERE first.place <= w.circle) AS is_new
+        OFFSET 0
     ) n
     CROSS JOIN LATERAL (
         SELECT v.weight, n.is_new, CASE
@@ -121,6 +124,7 @@ walk AS (
                 THEN least(w.left_of_turn, v.weight)
             ELSE v.weight
         END AS turn
+        OFFSET 0
     ) t
     WHERE w.acc < w.n AND w.step < w.n + 64
         AND (NOT k.wrapped OR k.key < w.pos OR (k.key = w.pos AND NOT w.inclusive))
@@ -165,7 +169,7 @@ chosen AS MATERIALIZED (
 claimed AS (
     UPDATE redrive.message m
     SET state = 2, attempts = m.attempts + 1, deliveries = m.deliveries + 1,
-        lease_id = c.lease_id, consumer = $18::text, leased_at = guard.now,
+        lease_id = c.lease_id, consumer = ($18::text[])[least(c.ord, cardinality($18::text[]))], leased_at = guard.now,
         deadline = least(253402300799999,
             guard.now + least(coalesce($19::bigint, m.lease_timeout, $20::bigint), $21::bigint))
     FROM chosen c, guard

@@ -32,21 +32,26 @@ message AS (
     ON CONFLICT (queue_id, id) DO NOTHING
     RETURNING queue_id, no
 ),
+-- `IS TRUE` keeps the list of what is new a hashed one; as a join it would be walked for each item.
 content AS (
     INSERT INTO redrive.content (no, body, content_type, headers)
-    SELECT item.no, item.body, item.content_type, item.headers::jsonb FROM item JOIN message ON message.no = item.no
+    SELECT item.no, item.body, item.content_type, item.headers::jsonb FROM item
+    WHERE (item.no IN (SELECT message.no FROM message)) IS TRUE
+),
+answer AS MATERIALIZED (
+    SELECT item.queue_id, item.nth, item.visible_at, item.no IN (SELECT message.no FROM message) AS new FROM item
 ),
 counted AS (
     INSERT INTO redrive.tally (queue_id, waiting, enqueue, duplicates)
-    SELECT item.queue_id, nullif(count(message.no), 0), nullif(count(message.no), 0),
-        nullif(count(*) - count(message.no), 0)
-    FROM item LEFT JOIN message ON message.no = item.no GROUP BY item.queue_id
+    SELECT queue_id, nullif(count(*) FILTER (WHERE new), 0), nullif(count(*) FILTER (WHERE new), 0),
+        nullif(count(*) FILTER (WHERE NOT new), 0)
+    FROM answer GROUP BY queue_id
 ),
 marked AS (
     INSERT INTO redrive.mark (id, at, repeated)
-    SELECT $20::uuid, min(item.now), array_agg(item.nth::int) FILTER (WHERE message.no IS NULL)
-    FROM item LEFT JOIN message ON message.no = item.no HAVING count(*) > 0
+    SELECT $20::uuid, min(clock.now), array_agg(answer.nth::int) FILTER (WHERE NOT answer.new)
+    FROM clock CROSS JOIN answer HAVING count(*) > 0
 )
-SELECT clock.now, known.fresh, message.no IS NOT NULL AS new, item.visible_at
-FROM clock CROSS JOIN known LEFT JOIN item ON true LEFT JOIN message ON message.no = item.no
-ORDER BY item.nth
+SELECT clock.now, known.fresh, answer.new, answer.visible_at
+FROM clock CROSS JOIN known LEFT JOIN answer ON true
+ORDER BY answer.nth

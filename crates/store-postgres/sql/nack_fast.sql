@@ -13,13 +13,17 @@ item AS MATERIALIZED (
     FROM known CROSS JOIN unnest($5::int[], $6::uuid[], $7::bigint[], $8::bigint[], $9::smallint[], $10::text[], $11::bytea[])
         WITH ORDINALITY AS t (queue_id, id, lease_id, delay, rule, error, checkpoint, nth)
 ),
+-- Each is looked up by its key. The limit keeps it so: a plan made while there was nothing would rather read all leases.
 held AS MATERIALIZED (
-    SELECT m.queue_id, m.id, m.no, m.class_id, m.attempts, m.deliveries, m.leased_at, m.consumer, item.delay, item.due,
-        item.now, item.rule, item.error, item.checkpoint, nextval('redrive.place') AS place
-    FROM item JOIN redrive.message m ON m.queue_id = item.queue_id AND m.id = item.id
-    WHERE item.fresh AND m.state = 2 AND m.lease_id = item.lease_id AND m.nacked IS NULL
-        AND (m.expires_at IS NULL OR item.due < m.expires_at)
-    ORDER BY item.nth FOR UPDATE OF m
+    SELECT m.*, item.delay, item.due, item.now, item.rule, item.error, item.checkpoint, nextval('redrive.place') AS place
+    FROM item CROSS JOIN LATERAL (
+        SELECT m.queue_id, m.id, m.no, m.class_id, m.attempts, m.deliveries, m.leased_at, m.consumer
+        FROM redrive.message m
+        WHERE m.queue_id = item.queue_id AND m.id = item.id AND item.fresh AND m.state = 2
+            AND m.lease_id = item.lease_id AND m.nacked IS NULL AND (m.expires_at IS NULL OR item.due < m.expires_at)
+        LIMIT 1 FOR UPDATE
+    ) m
+    ORDER BY item.nth
 ),
 waiting AS (
     UPDATE redrive.message m
@@ -47,12 +51,14 @@ counted AS (
     SELECT queue_id, count(*), -count(*), count(*) FROM held GROUP BY queue_id
 )
 SELECT item.now, item.fresh, (CASE
-        WHEN held.id IS NOT NULL THEN 0
+        WHEN m.no IN (SELECT held.no FROM held) THEN 0
         WHEN m.id IS NULL OR m.state = 4 THEN 1
         WHEN m.state = 2 AND m.lease_id = item.lease_id THEN CASE WHEN item.due >= m.expires_at THEN 4 ELSE 3 END
         ELSE 2
-    END)::smallint, held.class_id, held.attempts, held.leased_at, item.due
+    END)::smallint, m.class_id, m.attempts, m.leased_at, item.due
 FROM item
-LEFT JOIN held ON held.queue_id = item.queue_id AND held.id = item.id
-LEFT JOIN redrive.message m ON held.id IS NULL AND m.queue_id = item.queue_id AND m.id = item.id
+LEFT JOIN LATERAL (
+    SELECT m.id, m.no, m.state, m.lease_id, m.expires_at, m.class_id, m.attempts, m.leased_at
+    FROM redrive.message m WHERE m.queue_id = item.queue_id AND m.id = item.id LIMIT 1
+) m ON true
 ORDER BY item.nth

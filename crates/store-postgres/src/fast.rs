@@ -18,6 +18,7 @@ use redrive_store::{
 use tokio_postgres::Row;
 use uuid::Uuid;
 
+use crate::copy::{COPY_MIN, Copied};
 use crate::doubt::Became;
 use crate::error::{Fault, damaged};
 use crate::queue::Known;
@@ -63,6 +64,11 @@ impl Queues {
 
     fn get(&self, name: &QueueName) -> Result<&Arc<Known>, Fault> {
         self.0.get(name).ok_or_else(|| redrive_store::QueueNotFound(name.clone()).into())
+    }
+
+    /// The queue of a batch that goes to one.
+    fn only(&self) -> Option<&Arc<Known>> {
+        self.0.values().next().filter(|_| self.0.len() == 1)
     }
 
     fn ids(&self) -> Vec<i32> {
@@ -285,7 +291,8 @@ impl Shared {
         if batch.items().is_empty() || batch.items().iter().any(|item| item.draft.spec.dedup.is_some()) {
             return Ok(None);
         }
-        let session = self.link.session().await?;
+        let mut session = self.link.session().await?;
+        let mut copies = batch.items().len() >= COPY_MIN && self.link.keeps_connections();
         for _ in 0..LOOKS {
             let names = batch.items().iter().map(|item| &item.queue);
             let Some(queues) = Queues::of(self, &session, names).await? else { return Ok(None) };
@@ -294,19 +301,25 @@ impl Shared {
             }
             let mut classes = Vec::with_capacity(batch.items().len());
             for item in batch.items() {
-                let spec = &item.draft.spec;
-                let known = queues.get(&item.queue)?;
-                let find = || known.classes().id(&spec.kind, &spec.source);
-                let mut class = find();
-                if class.is_none() {
-                    // Somebody may have brought it since we looked, we ourselves among them.
+                let (spec, known) = (&item.draft.spec, queues.get(&item.queue)?);
+                if known.classes().id(&spec.kind, &spec.source).is_none() {
+                    // Somebody may have brought it since we looked.
                     known.read_classes(&session).await?;
-                    class = find();
                 }
-                match class {
+                match known.classes().id(&spec.kind, &spec.source) {
                     Some(class) => classes.push(class),
                     None => return Ok(None),
                 }
+            }
+            if let Some(known) = queues.only().filter(|_| copies) {
+                drop(session);
+                match self.enqueue_copy(now, batch.items(), known, &classes).await? {
+                    Copied::Done(outcomes) => return Ok(Some(outcomes)),
+                    Copied::Changed => queues.forget(self),
+                    Copied::Conflict => copies = false,
+                }
+                session = self.link.session().await?;
+                continue;
             }
             let (mark, place) = (self.link.mark(), session.place()?.clone());
             let rows = match self.insert_fast(&session, now, batch.items(), &queues, &classes, mark).await {

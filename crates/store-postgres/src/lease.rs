@@ -35,8 +35,8 @@ struct Walk {
     key: Option<String>,
     /// What is left of its turn; 0 where it is over.
     left: i32,
-    /// The last place that was given out when the circle began.
-    circle: i64,
+    /// The last place that was given out when the circle began; whatever an instance finds when it first looks was there.
+    circle: Option<i64>,
     /// How many keys that came since may be served: as many as were served of those that were there before.
     credit: i32,
 }
@@ -90,7 +90,7 @@ struct LaneStatus {
     end: Option<String>,
     /// Whether the walk was cut off.
     cut: bool,
-    /// Whether it was, or ended with enough turns, or a key gave all that it was asked for, so that there may be more.
+    /// Whether it was, or ended before it had gone round, or a key gave all that it was asked for: there may be more.
     more: bool,
 }
 
@@ -149,12 +149,22 @@ struct Ask {
 }
 
 impl Shared {
-    pub(crate) async fn lease(&self, now: Now, request: &LeaseRequest) -> Result<Leased, Fault> {
+    /// Requests that differ in nothing but who asks for how many. The messages are those of the first, then those of the
+    /// second, and so on.
+    pub(crate) async fn lease(&self, now: Now, requests: &[LeaseRequest]) -> Result<Leased, Fault> {
+        let limits = requests.iter().map(|request| request.limit.get()).sum();
+        let [first, ..] = requests else { return Ok(Leased::default()) };
+        let request = &LeaseRequest { limit: Limit::new(limits)?, ..first.clone() };
+        // Who gets the n-th message; one alone gets all of them.
+        let consumers: Vec<&str> = match requests {
+            [one] => vec![one.consumer.as_str()],
+            many => many.iter().flat_map(|one| vec![one.consumer.as_str(); one.limit.get()]).collect(),
+        };
         request.check()?;
         let mut leased = Leased::default();
         let outcome = match request.pick {
             Pick::Probe { avoid } => self.lease_probe(&mut leased, now, request, avoid).await,
-            Pick::Fair => self.lease_into(&mut leased, now, request).await,
+            Pick::Fair => self.lease_into(&mut leased, now, request, &consumers).await,
         };
         match outcome {
             // What it has is handed out. The rest is there another time.
@@ -168,7 +178,13 @@ impl Shared {
         Ok(leased)
     }
 
-    async fn lease_into(&self, leased: &mut Leased, now: Now, request: &LeaseRequest) -> Result<(), Fault> {
+    async fn lease_into(
+        &self,
+        leased: &mut Leased,
+        now: Now,
+        request: &LeaseRequest,
+        consumers: &[&str],
+    ) -> Result<(), Fault> {
         let mut session = self.link.session().await?;
         let mut known = self.known(&session, &request.queue).await?;
         let mut sweep_first = true;
@@ -182,7 +198,7 @@ impl Shared {
             let limit = request.limit.get() - leased.messages.len();
             let ask = Ask { limit, fresh: fresh && lane_fresh, retry: retry && lane_retry, sweep_first };
             let was_paused = known.queue.pauses.holds_queue(self.link.now_at_least(now));
-            let claimed = self.claim(&session, &known, now, request, &ask).await?;
+            let claimed = self.claim(&session, &known, now, request, consumers, &ask).await?;
             self.link.saw(claimed.status.now);
             leased.at = claimed.status.now;
             match claimed.status.stamp {
@@ -242,6 +258,7 @@ impl Shared {
         known: &Known,
         now: Now,
         request: &LeaseRequest,
+        consumers: &[&str],
         ask: &Ask,
     ) -> Result<Claimed, Fault> {
         let turns = self.turns().entry(known.id).or_default().clone();
@@ -263,7 +280,10 @@ impl Shared {
         let retries = i32::try_from(both.count()).unwrap_or(i32::MAX);
         let ((fresh_key, fresh_itself, fresh_left), (retry_key, retry_itself, retry_left)) =
             (turns.fresh.start(), turns.retry.start());
-        let consumer = request.consumer.as_str();
+        let served = (request.limit.get() - ask.limit).min(consumers.len() - 1);
+        let consumers = &consumers[served..];
+        let (fresh_circle, retry_circle) =
+            (turns.fresh.circle.unwrap_or(i64::MAX), turns.retry.circle.unwrap_or(i64::MAX));
         let lease_time = request.time.map(span);
         let (timeout, longest) = (span(settings.lease_timeout), span(settings.max_lease));
         let attempts = settings.retry.max_attempts.map(|max| count(max.get()));
@@ -288,12 +308,12 @@ impl Shared {
             &fresh_key,
             &fresh_itself,
             &fresh_left,
-            &turns.fresh.circle,
+            &fresh_circle,
             &retry_key,
             &retry_itself,
             &retry_left,
-            &turns.retry.circle,
-            &consumer,
+            &retry_circle,
+            &consumers,
             &lease_time,
             &timeout,
             &longest,
@@ -352,8 +372,9 @@ impl Shared {
             walk.served(kept.message.spec.fairness_key.as_str(), *weight);
             walk.credit = if *new_circle { 0 } else { *credit };
             if *new_circle {
-                walk.circle = status.circle;
+                walk.circle = Some(status.circle);
             }
+            walk.circle.get_or_insert(status.circle);
             match lane {
                 Lane::Fresh => taken.fresh += 1,
                 Lane::Retry => taken.retry += 1,
@@ -368,7 +389,7 @@ impl Shared {
             {
                 (walk.key, walk.left) = (Some(end.clone()), 0);
                 if !lane.cut {
-                    (walk.circle, walk.credit) = (status.circle, 0);
+                    (walk.circle, walk.credit) = (Some(status.circle), 0);
                 }
             }
         }

@@ -3,6 +3,8 @@
 //! * The statements are in `sql/`, a file each; [`schema_sql`] is what a database administrator runs.
 //! * What happens often is one statement: `lease` is `sql/claim.sql`. Everything else is a transaction that reads messages
 //!   under a lock, asks the rules of `redrive-core`, and writes them back: `work.rs`.
+//! * Small calls that arrive while another is under way share a statement and a commit: `together.rs` has the lines, `joined.rs`
+//!   says what may be joined. Large enqueues come by COPY: `copy.rs`.
 //! * The database's clock is the clock. What an instance keeps for itself is whose turn it is, and what it has cached of
 //!   queues, which carries a stamp that every statement checks.
 //! * Applications have functions of their own in the schema, `sql/migrations/0002_functions.sql`: they enqueue in their own
@@ -12,6 +14,7 @@
 mod bulk;
 mod clock;
 mod config;
+mod copy;
 mod count;
 mod discard;
 mod doubt;
@@ -21,6 +24,7 @@ mod error;
 mod expire;
 mod extend;
 mod fast;
+mod joined;
 mod lapse;
 mod lease;
 mod list;
@@ -47,6 +51,7 @@ mod store;
 mod sweep;
 mod tally;
 mod tls;
+mod together;
 mod work;
 
 pub use clock::StoreClock;

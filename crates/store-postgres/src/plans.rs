@@ -126,7 +126,7 @@ async fn cost(session: &Session, statement: &Statement, arguments: &str) -> Cost
 fn claim(stamp: i64, key: &str, kinds: &str) -> String {
     format!(
         "{{queue}}, 1000001, 0, {stamp}, false, {CALL}, {}, true, true, '{key}', true, 0, 2000000, '{key}', true, 0, \
-         2000000, 'me', NULL, 30000, 3600000, 5, NULL, NULL, 0, 16000000, {kinds}, NULL, 9, 9",
+         2000000, '{{me}}', NULL, 30000, 3600000, 5, NULL, NULL, 0, 16000000, {kinds}, NULL, 9, 9",
         CALL / 5
     )
 }

@@ -112,16 +112,30 @@ impl Link {
 
     /// A connection with a transaction under way, and what time it is in it.
     pub(crate) async fn begin(self: &Arc<Self>, now: Now) -> Result<(Session, Timestamp), Fault> {
-        let mut session = self.session().await?;
-        session.open = true;
         let (at, floor) = self.time(now);
-        let params: [Param<'_>; 2] = [&at, &floor];
-        let clock = session.rows(&self.sql.clock, &params);
-        let (begun, clock) = futures::future::join(session.word(&self.begin, false), clock).await;
-        begun?;
-        let now = time(one(&clock?)?);
+        let (session, clock) = self.begin_with(&self.sql.clock, &[&at, &floor]).await?;
+        let now = time(one(&clock)?);
         self.saw(now);
         Ok((session, now))
+    }
+
+    /// A connection with a transaction under way, and what its first statement answered; both go in one round trip.
+    pub(crate) async fn begin_with(
+        self: &Arc<Self>,
+        statement: &Statement,
+        params: &[Param<'_>],
+    ) -> Result<(Session, Vec<Row>), Fault> {
+        let mut session = self.session().await?;
+        session.open = true;
+        let first = session.rows(statement, params);
+        let (begun, rows) = futures::future::join(session.word(&self.begin, false), first).await;
+        begun?;
+        Ok((session, rows?))
+    }
+
+    /// Whether statements can be prepared ahead, and COPY be used.
+    pub(crate) fn keeps_connections(&self) -> bool {
+        !self.transaction_pooling
     }
 
     /// The time of a call, and the earliest that it may be.
@@ -267,7 +281,7 @@ impl Session {
     }
 
     /// Waits for an answer for as long as one may take. A network that swallows it does not say so.
-    async fn answer<T>(
+    pub(crate) async fn answer<T>(
         &self,
         answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
         committing: bool,

@@ -22,6 +22,7 @@ use uuid::Uuid;
 use crate::clock::StoreClock;
 use crate::durability::Promise;
 use crate::error::{Fault, store_error, unreached};
+use crate::joined::Joints;
 use crate::lease::Turns;
 use crate::migrate;
 use crate::options::Options;
@@ -55,6 +56,7 @@ pub(crate) struct Shared {
     pub(crate) name: String,
     cache: Mutex<HashMap<QueueName, Arc<Known>>>,
     turns: Mutex<HashMap<i32, Turns>>,
+    pub(crate) joints: Joints,
 }
 
 impl Shared {
@@ -69,6 +71,52 @@ impl Shared {
     /// The epoch of lease ids, as of the connection that is held.
     pub(crate) fn epoch(&self) -> u16 {
         self.link.epoch()
+    }
+
+    pub(crate) async fn enqueue_alone(
+        &self,
+        now: Now,
+        batch: &Batch<EnqueueItem>,
+    ) -> Result<Vec<EnqueueOutcome>, StoreError> {
+        store_call(async || match self.enqueue_fast(now, batch).await? {
+            Some(outcomes) => Ok(outcomes),
+            None => self.enqueue(now, batch).await,
+        })
+        .await
+    }
+
+    pub(crate) async fn ack_alone(
+        &self,
+        now: Now,
+        batch: &Batch<AckItem>,
+    ) -> Result<Vec<Settled<Acked>>, StoreError> {
+        store_call(async || match self.ack_fast(now, batch).await? {
+            Some(outcomes) => Ok(outcomes),
+            None => self.ack(now, batch).await,
+        })
+        .await
+    }
+
+    pub(crate) async fn nack_alone(
+        &self,
+        now: Now,
+        batch: &Batch<NackItem>,
+        seed: u64,
+    ) -> Result<Vec<Settled<Judged>>, StoreError> {
+        store_call(async || match self.nack_fast(now, batch, seed).await? {
+            Some(outcomes) => Ok(outcomes),
+            None => self.nack(now, batch, seed).await,
+        })
+        .await
+    }
+
+    /// Requests that differ in nothing but who asks for how many.
+    pub(crate) async fn lease_alone(
+        &self,
+        now: Now,
+        requests: &[LeaseRequest],
+    ) -> Result<Leased, QueueError> {
+        queue_call(|| self.lease(now, requests)).await
     }
 }
 
@@ -98,6 +146,7 @@ impl PostgresStore {
             name: name.to_string(),
             cache: Mutex::default(),
             turns: Mutex::default(),
+            joints: Joints::default(),
         })))
     }
 
@@ -181,15 +230,11 @@ impl Store for PostgresStore {
     }
 
     async fn enqueue(&self, now: Now, batch: Batch<EnqueueItem>) -> Result<Vec<EnqueueOutcome>, StoreError> {
-        store_call(async || match self.0.enqueue_fast(now, &batch).await? {
-            Some(outcomes) => Ok(outcomes),
-            None => self.0.enqueue(now, &batch).await,
-        })
-        .await
+        self.0.enqueue_joined(now, batch).await
     }
 
     async fn lease(&self, now: Now, request: LeaseRequest) -> Result<Leased, QueueError> {
-        queue_call(|| self.0.lease(now, &request)).await
+        self.0.lease_joined(now, request).await
     }
 
     async fn extend(
@@ -201,11 +246,7 @@ impl Store for PostgresStore {
     }
 
     async fn ack(&self, now: Now, batch: Batch<AckItem>) -> Result<Vec<Settled<Acked>>, StoreError> {
-        store_call(async || match self.0.ack_fast(now, &batch).await? {
-            Some(outcomes) => Ok(outcomes),
-            None => self.0.ack(now, &batch).await,
-        })
-        .await
+        self.0.ack_joined(now, batch).await
     }
 
     async fn nack(
@@ -214,11 +255,7 @@ impl Store for PostgresStore {
         batch: Batch<NackItem>,
         seed: u64,
     ) -> Result<Vec<Settled<Judged>>, StoreError> {
-        store_call(async || match self.0.nack_fast(now, &batch, seed).await? {
-            Some(outcomes) => Ok(outcomes),
-            None => self.0.nack(now, &batch, seed).await,
-        })
-        .await
+        self.0.nack_joined(now, batch, seed).await
     }
 
     async fn release(

@@ -1,0 +1,1 @@
+COPY bare.job (payload) FROM STDIN BINARY

@@ -1,0 +1,2 @@
+-- $1 ids.
+DELETE FROM bare.job WHERE id = ANY ($1::bigint[])

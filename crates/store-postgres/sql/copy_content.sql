@@ -1,0 +1,1 @@
+COPY redrive.content (no, body, content_type, headers) FROM STDIN BINARY

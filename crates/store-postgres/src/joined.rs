@@ -1,0 +1,264 @@
+//! Small calls of many callers as one: what goes together, and what each is told.
+//!
+//! Only what cannot touch another caller is joined: batches whose items succeed or fail one by one, of one queue, at the
+//! same time. Where the joint call fails as a whole each is done alone, so that nobody is told another's refusal; unless
+//! nobody knows whether it happened, which then is so for all of them.
+
+use std::sync::Arc;
+
+use futures::future::join_all;
+use redrive_core::message::{Lane, MessageType, Source};
+use redrive_core::queue::QueueName;
+use redrive_store::{
+    AckItem, Acked, Batch, EnqueueItem, EnqueueOutcome, Item, Judged, LaneChoice, LeaseRequest, Leased,
+    Limit, NackItem, Now, Pick, QueueError, Settled, StoreError, Swept,
+};
+
+use crate::row::{millis, span};
+use crate::store::Shared;
+use crate::together::{Apart, Ask, Together};
+
+/// Most items of a call that is joined with others; a larger one is worth a statement of its own.
+const JOINED_ITEMS: usize = 16;
+
+/// What calls of a verb must have in common: the queue, the time, and whether dedup keys are among them, because those
+/// need more than one statement.
+type Key = (QueueName, Option<i64>, bool);
+
+type Answer<T> = Result<Vec<T>, StoreError>;
+
+/// What leases must have in common besides.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct LeaseKey {
+    queue: QueueName,
+    at: Option<i64>,
+    time: Option<i64>,
+    lane: Option<bool>,
+    kinds: Vec<MessageType>,
+    sources: Vec<Source>,
+}
+
+/// Nacks, and the chance that their judge gets; of those that go together the first one's is taken.
+pub(crate) struct Nacks(Vec<NackItem>, u64);
+
+/// The lines of all verbs that are joined.
+#[derive(Debug, Default)]
+pub(crate) struct Joints {
+    enqueue: Arc<Together<Key, Vec<EnqueueItem>, Answer<EnqueueOutcome>>>,
+    ack: Arc<Together<Key, Vec<AckItem>, Answer<Settled<Acked>>>>,
+    nack: Arc<Together<Key, Nacks, Answer<Settled<Judged>>>>,
+    lease: Arc<Together<LeaseKey, LeaseRequest, Result<Leased, QueueError>>>,
+}
+
+impl<T: Item + Send + 'static> Ask for Vec<T> {
+    fn items(&self) -> usize {
+        self.len()
+    }
+
+    fn bytes(&self) -> usize {
+        self.iter().map(Item::load).sum()
+    }
+}
+
+impl Ask for Nacks {
+    fn items(&self) -> usize {
+        self.0.items()
+    }
+
+    fn bytes(&self) -> usize {
+        self.0.bytes()
+    }
+}
+
+impl Ask for LeaseRequest {
+    fn items(&self) -> usize {
+        self.limit.get()
+    }
+
+    fn bytes(&self) -> usize {
+        0
+    }
+}
+
+/// Whether a batch is joined with others: it is small, of one queue, and each item of it stands alone.
+fn joins<'q, T>(batch: &'q Batch<T>, queue: impl Fn(&'q T) -> &'q QueueName) -> Option<QueueName> {
+    let items = batch.items();
+    let first = queue(items.first()?);
+    let small = items.len() <= JOINED_ITEMS && !batch.is_all_or_nothing();
+    (small && items.iter().all(|item| queue(item) == first)).then(|| first.clone())
+}
+
+fn at(now: Now) -> Option<i64> {
+    match now {
+        Now::At(at) => Some(millis(at)),
+        Now::Store => None,
+    }
+}
+
+fn lost() -> StoreError {
+    StoreError::OutcomeUnknown("the call that it went along with ended without an answer".into())
+}
+
+/// Each one's part of the outcomes, in order.
+fn parts<T>(outcomes: Vec<T>, sizes: &[usize]) -> Vec<Answer<T>> {
+    let mut outcomes = outcomes.into_iter();
+    sizes.iter().map(|size| Ok(outcomes.by_ref().take(*size).collect())).collect()
+}
+
+/// Carries out batches as one, and each alone where that did not work.
+async fn as_one<T: Item + Clone, R, F: Future<Output = Answer<R>>>(
+    asks: Vec<Vec<T>>,
+    call: impl Fn(Batch<T>) -> F,
+) -> Vec<Answer<R>> {
+    let sizes: Vec<usize> = asks.iter().map(Vec::len).collect();
+    let alone = async |items: Vec<T>| match Batch::each(items) {
+        Ok(batch) => call(batch).await,
+        Err(invalid) => Err(StoreError::Unavailable(invalid.into())),
+    };
+    if let [_] = sizes[..] {
+        return join_all(asks.into_iter().map(alone)).await;
+    }
+    match alone(asks.concat()).await {
+        Ok(outcomes) => parts(outcomes, &sizes),
+        Err(StoreError::OutcomeUnknown(cause)) => {
+            let cause = cause.to_string();
+            sizes.iter().map(|_| Err(StoreError::OutcomeUnknown(cause.clone().into()))).collect()
+        }
+        Err(_) => join_all(asks.into_iter().map(alone)).await,
+    }
+}
+
+impl Shared {
+    pub(crate) async fn enqueue_joined(
+        self: &Arc<Self>,
+        now: Now,
+        batch: Batch<EnqueueItem>,
+    ) -> Answer<EnqueueOutcome> {
+        let Some(queue) = joins(&batch, |item| &item.queue) else {
+            return self.enqueue_alone(now, &batch).await;
+        };
+        let deduped = batch.items().iter().any(|item| item.draft.spec.dedup.is_some());
+        let key = (queue, at(now), deduped);
+        let shared = Arc::clone(self);
+        let work = move |asks| {
+            let shared = Arc::clone(&shared);
+            async move { as_one(asks, async |batch| shared.enqueue_alone(now, &batch).await).await }
+        };
+        match self.joints.enqueue.call(key, batch.into_items(), work).await {
+            Ok(answer) => answer,
+            Err(Apart::Full(items)) => self.enqueue_alone(now, &rejoined(items)?).await,
+            Err(Apart::Lost) => Err(lost()),
+        }
+    }
+
+    pub(crate) async fn ack_joined(
+        self: &Arc<Self>,
+        now: Now,
+        batch: Batch<AckItem>,
+    ) -> Answer<Settled<Acked>> {
+        let Some(queue) = joins(&batch, |item| &item.claim.queue) else {
+            return self.ack_alone(now, &batch).await;
+        };
+        let shared = Arc::clone(self);
+        let work = move |asks| {
+            let shared = Arc::clone(&shared);
+            async move { as_one(asks, async |batch| shared.ack_alone(now, &batch).await).await }
+        };
+        match self.joints.ack.call((queue, at(now), false), batch.into_items(), work).await {
+            Ok(answer) => answer,
+            Err(Apart::Full(items)) => self.ack_alone(now, &rejoined(items)?).await,
+            Err(Apart::Lost) => Err(lost()),
+        }
+    }
+
+    pub(crate) async fn nack_joined(
+        self: &Arc<Self>,
+        now: Now,
+        batch: Batch<NackItem>,
+        seed: u64,
+    ) -> Answer<Settled<Judged>> {
+        let Some(queue) = joins(&batch, |item| &item.claim.queue) else {
+            return self.nack_alone(now, &batch, seed).await;
+        };
+        let shared = Arc::clone(self);
+        let work = move |asks: Vec<Nacks>| {
+            let shared = Arc::clone(&shared);
+            async move {
+                let seed = asks.first().map_or(0, |nacks| nacks.1);
+                let asks = asks.into_iter().map(|nacks| nacks.0).collect();
+                as_one(asks, async |batch| shared.nack_alone(now, &batch, seed).await).await
+            }
+        };
+        let ask = Nacks(batch.into_items(), seed);
+        match self.joints.nack.call((queue, at(now), false), ask, work).await {
+            Ok(answer) => answer,
+            Err(Apart::Full(nacks)) => self.nack_alone(now, &rejoined(nacks.0)?, seed).await,
+            Err(Apart::Lost) => Err(lost()),
+        }
+    }
+
+    pub(crate) async fn lease_joined(
+        self: &Arc<Self>,
+        now: Now,
+        request: LeaseRequest,
+    ) -> Result<Leased, QueueError> {
+        request.check()?;
+        if request.pick != Pick::Fair || request.limit.get() > JOINED_ITEMS {
+            return self.lease_alone(now, &[request]).await;
+        }
+        let key = LeaseKey {
+            queue: request.queue.clone(),
+            at: at(now),
+            time: request.time.map(span),
+            lane: match request.lane {
+                LaneChoice::Queue => None,
+                LaneChoice::Only(lane) => Some(lane == Lane::Retry),
+            },
+            kinds: request.filter.kinds.clone(),
+            sources: request.filter.sources.clone(),
+        };
+        let shared = Arc::clone(self);
+        let work = move |asks: Vec<LeaseRequest>| {
+            let shared = Arc::clone(&shared);
+            async move { shared.lease_as_one(now, asks).await }
+        };
+        match self.joints.lease.call(key, request, work).await {
+            Ok(answer) => answer,
+            Err(Apart::Full(request)) => self.lease_alone(now, &[request]).await,
+            Err(Apart::Lost) => Err(lost().into()),
+        }
+    }
+
+    async fn lease_as_one(&self, now: Now, asks: Vec<LeaseRequest>) -> Vec<Result<Leased, QueueError>> {
+        match self.lease_alone(now, &asks).await {
+            Ok(leased) => shares(leased, &asks),
+            Err(error) if asks.len() == 1 => vec![Err(error)],
+            Err(QueueError::Store(StoreError::OutcomeUnknown(cause))) => {
+                let cause = cause.to_string();
+                asks.iter().map(|_| Err(StoreError::OutcomeUnknown(cause.clone().into()).into())).collect()
+            }
+            Err(_) => {
+                let alone = asks.iter().map(|ask| self.lease_alone(now, std::slice::from_ref(ask)));
+                join_all(alone).await
+            }
+        }
+    }
+}
+
+/// Items that were a batch.
+fn rejoined<T: Item>(items: Vec<T>) -> Result<Batch<T>, StoreError> {
+    Batch::each(items).map_err(|invalid| StoreError::Unavailable(invalid.into()))
+}
+
+/// Each one's messages, in order: those who asked first are served first. What was swept on the way is told once.
+fn shares(leased: Leased, asks: &[LeaseRequest]) -> Vec<Result<Leased, QueueError>> {
+    let Leased { at, messages, more, swept } = leased;
+    let (mut messages, mut swept) = (messages.into_iter(), Some(swept));
+    let share = |limit: Limit| Leased {
+        at,
+        messages: messages.by_ref().take(limit.get()).collect(),
+        more,
+        swept: swept.take().unwrap_or_else(Swept::default),
+    };
+    asks.iter().map(|ask| ask.limit).map(share).map(Ok).collect()
+}

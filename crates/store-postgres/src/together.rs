@@ -1,0 +1,249 @@
+//! Calls of a kind that arrive while one is under way, and go together in the next statement.
+//!
+//! A commit waits for the disk, and a statement costs more than the message in it: sixty-four callers with a message each
+//! would pay for sixty-four of them. Whoever comes first goes at once; who comes meanwhile waits for that one, and then
+//! all who wait go as one. The work runs in a task of its own, so that a caller who goes away takes nobody along.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+
+/// Most items that go together.
+const ROUND_ITEMS: usize = 256;
+/// Most bytes that go together, well below what a batch may weigh.
+const ROUND_BYTES: usize = 4 << 20;
+/// Most callers that wait in one line; whoever finds it full goes alone.
+const LINE_MAX: usize = 4_096;
+
+/// What a call asks for, and how much that is.
+pub(crate) trait Ask: Send + 'static {
+    fn items(&self) -> usize;
+    fn bytes(&self) -> usize;
+}
+
+struct Waiting<T, R> {
+    ask: T,
+    answer: oneshot::Sender<R>,
+}
+
+/// The lines of calls of one kind, by what they must have in common. A line is there for as long as somebody works on it.
+pub(crate) struct Together<K, T, R> {
+    lines: Mutex<HashMap<K, VecDeque<Waiting<T, R>>>>,
+}
+
+impl<K, T, R> Default for Together<K, T, R> {
+    fn default() -> Self {
+        Self { lines: Mutex::default() }
+    }
+}
+
+impl<K, T, R> std::fmt::Debug for Together<K, T, R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Together").finish_non_exhaustive()
+    }
+}
+
+/// Why a call was not carried out together with others.
+pub(crate) enum Apart<T> {
+    /// Too many wait already: here is what was asked, and nothing has happened.
+    Full(T),
+    /// Whoever worked on it ended without an answer: it may have happened.
+    Lost,
+}
+
+impl<K: Clone + Eq + Hash + Send + 'static, T: Ask, R: Send + 'static> Together<K, T, R> {
+    fn lines(&self) -> MutexGuard<'_, HashMap<K, VecDeque<Waiting<T, R>>>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has it carried out, by `work`, together with whoever else waits under the same key. `work` answers each of those it
+    /// is given, in their order.
+    pub(crate) async fn call<F: Future<Output = Vec<R>> + Send>(
+        self: &Arc<Self>,
+        key: K,
+        ask: T,
+        work: impl Fn(Vec<T>) -> F + Send + Sync + 'static,
+    ) -> Result<R, Apart<T>> {
+        let (answer, answered) = oneshot::channel();
+        let first = {
+            let mut lines = self.lines();
+            let is_new = !lines.contains_key(&key);
+            let line = lines.entry(key.clone()).or_default();
+            if line.len() >= LINE_MAX {
+                return Err(Apart::Full(ask));
+            }
+            line.push_back(Waiting { ask, answer });
+            is_new
+        };
+        if first {
+            let leading = Leading { together: Arc::clone(self), key };
+            tokio::spawn(async move {
+                while let Some((asks, answers)) = leading.next() {
+                    for (answer, outcome) in answers.into_iter().zip(work(asks).await) {
+                        // Whoever went away does not want it.
+                        drop(answer.send(outcome));
+                    }
+                }
+            });
+        }
+        answered.await.map_err(|_| Apart::Lost)
+    }
+}
+
+/// Who works on a line. However that ends, nobody waits in it for ever.
+struct Leading<K: Eq + Hash, T, R> {
+    together: Arc<Together<K, T, R>>,
+    key: K,
+}
+
+type Round<T, R> = (Vec<T>, Vec<oneshot::Sender<R>>);
+
+impl<K: Clone + Eq + Hash + Send + 'static, T: Ask, R: Send + 'static> Leading<K, T, R> {
+    /// Those who go next; the line ends where there are none.
+    fn next(&self) -> Option<Round<T, R>> {
+        let mut lines = self.together.lines();
+        let line = lines.get_mut(&self.key)?;
+        let (mut asks, mut answers) = (Vec::new(), Vec::new());
+        let (mut items, mut bytes) = (0, 0);
+        while let Some(next) = line.front() {
+            if next.answer.is_closed() {
+                line.pop_front();
+                continue;
+            }
+            (items, bytes) = (items + next.ask.items(), bytes + next.ask.bytes());
+            if !asks.is_empty() && (items > ROUND_ITEMS || bytes > ROUND_BYTES) {
+                break;
+            }
+            let Some(next) = line.pop_front() else { break };
+            asks.push(next.ask);
+            answers.push(next.answer);
+        }
+        if asks.is_empty() {
+            lines.remove(&self.key);
+            return None;
+        }
+        Some((asks, answers))
+    }
+}
+
+impl<K: Eq + Hash, T, R> Drop for Leading<K, T, R> {
+    fn drop(&mut self) {
+        // Gone already, unless the work panicked or its runtime ended.
+        let mut lines = self.together.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.remove(&self.key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tokio::sync::Semaphore;
+
+    use super::*;
+
+    impl Ask for usize {
+        fn items(&self) -> usize {
+            1
+        }
+
+        fn bytes(&self) -> usize {
+            0
+        }
+    }
+
+    type Numbers = Together<&'static str, usize, usize>;
+
+    /// Doubles each number once it may, and counts the rounds.
+    struct Doubler {
+        together: Arc<Numbers>,
+        may: Arc<Semaphore>,
+        rounds: Arc<AtomicUsize>,
+    }
+
+    impl Doubler {
+        fn new() -> Self {
+            Self { together: Arc::default(), may: Arc::new(Semaphore::new(0)), rounds: Arc::default() }
+        }
+
+        fn call(&self, key: &'static str, number: usize) -> tokio::task::JoinHandle<Option<usize>> {
+            let (together, may, rounds) =
+                (Arc::clone(&self.together), Arc::clone(&self.may), Arc::clone(&self.rounds));
+            tokio::spawn(async move {
+                let work = move |asks: Vec<usize>| {
+                    let (may, rounds) = (Arc::clone(&may), Arc::clone(&rounds));
+                    async move {
+                        may.acquire().await.expect("open").forget();
+                        rounds.fetch_add(1, Ordering::Relaxed);
+                        asks.into_iter().map(|ask| ask.checked_mul(2).expect("small enough")).collect()
+                    }
+                };
+                together.call(key, number, work).await.ok()
+            })
+        }
+
+        /// Until so many wait behind the one under way.
+        async fn waiting(&self, key: &'static str, callers: usize) {
+            while self.together.lines().get(key).map(VecDeque::len) != Some(callers) {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn who_comes_meanwhile_goes_together_in_the_next_one() {
+        let doubler = Doubler::new();
+        let first = doubler.call("a", 1);
+        doubler.waiting("a", 0).await;
+        let others: Vec<_> = (2..10).map(|number| doubler.call("a", number)).collect();
+        doubler.waiting("a", 8).await;
+        doubler.may.add_permits(2);
+        assert_eq!(first.await.expect("it ends"), Some(2));
+        for (number, other) in (2..10).zip(others) {
+            assert_eq!(other.await.expect("it ends"), Some(number * 2), "each gets its own answer");
+        }
+        assert_eq!(doubler.rounds.load(Ordering::Relaxed), 2);
+    }
+
+    #[tokio::test]
+    async fn another_key_waits_for_nobody() {
+        let doubler = Doubler::new();
+        let first = doubler.call("a", 1);
+        doubler.waiting("a", 0).await;
+        let other = doubler.call("b", 2);
+        doubler.waiting("b", 0).await;
+        doubler.may.add_permits(2);
+        assert_eq!((first.await.expect("it ends"), other.await.expect("it ends")), (Some(2), Some(4)));
+    }
+
+    #[tokio::test]
+    async fn who_goes_away_takes_nobody_along() {
+        let doubler = Doubler::new();
+        let first = doubler.call("a", 1);
+        doubler.waiting("a", 0).await;
+        let (second, third) = (doubler.call("a", 2), doubler.call("a", 3));
+        doubler.waiting("a", 2).await;
+        // The first is under way, the second waits.
+        for gone in [first, second] {
+            gone.abort();
+            assert!(gone.await.expect_err("it was aborted").is_cancelled());
+        }
+        doubler.may.add_permits(2);
+        assert_eq!(third.await.expect("it ends"), Some(6));
+        assert_eq!(doubler.rounds.load(Ordering::Relaxed), 2);
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_one_that_panicked() {
+        let doubler = Doubler::new();
+        let first = doubler.call("a", usize::MAX);
+        doubler.waiting("a", 0).await;
+        let second = doubler.call("a", 2);
+        doubler.waiting("a", 1).await;
+        doubler.may.add_permits(2);
+        assert_eq!((first.await.expect("it ends"), second.await.expect("it ends")), (None, None));
+        assert_eq!(doubler.call("a", 3).await.expect("it ends"), Some(6), "the line is open again");
+    }
+}
