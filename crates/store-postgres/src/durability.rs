@@ -12,10 +12,12 @@ use crate::options::Durability;
 
 /// What a commit means on a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting")]
 struct Commit {
     fsync: bool,
     full_page_writes: bool,
-    synchronous_commit: String,
+    /// `synchronous_commit`.
+    waits_for: String,
     /// Whether it waits for a standby, according to `synchronous_standby_names`.
     has_names: bool,
     /// Whether such a standby is connected, or nobody lets us see.
@@ -44,15 +46,15 @@ impl Commit {
         Ok(Self {
             fsync: row.try_get(0)?,
             full_page_writes: row.try_get(1)?,
-            synchronous_commit: row.try_get(2)?,
+            waits_for: row.try_get(2)?,
             has_names: row.try_get(3)?,
             has_standby: row.try_get(4)?,
         })
     }
 
     fn survives(&self) -> Survives {
-        let replicated = self.has_names && matches!(self.synchronous_commit.as_str(), "on" | "remote_apply");
-        match self.synchronous_commit.as_str() {
+        let replicated = self.has_names && matches!(self.waits_for.as_str(), "on" | "remote_apply");
+        match self.waits_for.as_str() {
             "off" => Survives::Nothing,
             _ if !(self.fsync && self.full_page_writes) => Survives::ProcessCrash,
             _ if replicated => Survives::DiskLoss,
@@ -62,7 +64,7 @@ impl Commit {
 
     /// The first setting that is in the way.
     fn short(&self, wanted: Durability) -> Option<Short> {
-        let waits = &self.synchronous_commit;
+        let waits = &self.waits_for;
         let setting = if wanted == Durability::Any {
             return None;
         } else if waits == "off" {
@@ -118,7 +120,7 @@ impl Promise {
             match commit.short(self.wanted) {
                 Some(short) => tracing::error!(survives = %commit.survives(), "{short}"),
                 None => {
-                    tracing::warn!(survives = %commit.survives(), "the database's durability has changed")
+                    tracing::warn!(survives = %commit.survives(), "the database's durability has changed");
                 }
             }
         }
@@ -147,7 +149,7 @@ mod tests {
         Commit {
             fsync: true,
             full_page_writes: true,
-            synchronous_commit: synchronous_commit.to_owned(),
+            waits_for: synchronous_commit.to_owned(),
             has_names: false,
             has_standby: false,
         }

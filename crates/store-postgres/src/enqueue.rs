@@ -24,8 +24,15 @@ struct Entering<'a> {
     class: i32,
     item: &'a EnqueueItem,
     visible_at: Timestamp,
-    /// Until when it holds its dedup key, where it takes it: `Some(None)` is until it is done.
-    hold: Option<Option<Timestamp>>,
+    /// For how long it holds its dedup key, where it takes it.
+    holds: Option<Hold>,
+}
+
+/// For how long a dedup key is held.
+#[derive(Clone, Copy)]
+enum Hold {
+    Until(Timestamp),
+    UntilDone,
 }
 
 /// What a batch must know of the queues it goes to before it decides.
@@ -153,10 +160,6 @@ impl Work<'_> {
                 max: limits.classes_per_queue,
             }));
         };
-        let until = spec.dedup.as_ref().map(|dedup| match dedup.unique {
-            Uniqueness::Window => Some(self.now.plus(known.settings.dedup_window)),
-            Uniqueness::UntilDone => None,
-        });
         let held = census.held.entry(known.id).or_default();
         if key.is_some() && usize::try_from(*held).is_ok_and(|held| held >= limits.dedup_keys_per_queue) {
             let max = limits.dedup_keys_per_queue;
@@ -164,14 +167,18 @@ impl Work<'_> {
         }
         *census.waiting.entry(known.id).or_default() += 1;
         census.ids.insert((known.id, spec.id));
-        // A window that is over as it begins keeps nobody out, not even the rest of the batch.
-        let hold = until.filter(|until| until.is_none_or(|until| until > self.now));
-        if let (Some(key), Some(_)) = (key, hold) {
+        let end = self.now.plus(known.settings.dedup_window);
+        let holds = spec.dedup.as_ref().and_then(|dedup| match dedup.unique {
+            Uniqueness::UntilDone => Some(Hold::UntilDone),
+            // A window that is over as it begins keeps nobody out, not even the rest of the batch.
+            Uniqueness::Window => (end > self.now).then_some(Hold::Until(end)),
+        });
+        if let (Some(key), Some(_)) = (key, holds) {
             *held += 1;
             census.holds.insert(key, spec.id);
         }
         let visible_at = item.draft.visible.at(self.now);
-        entering.push(Entering { queue: known.id, class, item, visible_at, hold });
+        entering.push(Entering { queue: known.id, class, item, visible_at, holds });
         Ok(EnqueueOutcome::Enqueued { id: spec.id, visible_at })
     }
 
@@ -226,11 +233,14 @@ impl Work<'_> {
         let (mut queues, mut keys, mut messages, mut until) =
             (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for message in entering {
-            let (Some(dedup), Some(hold)) = (&message.item.draft.spec.dedup, message.hold) else { continue };
+            let (Some(dedup), Some(hold)) = (&message.item.draft.spec.dedup, message.holds) else { continue };
             queues.push(message.queue);
             keys.push(dedup.key.as_str());
             messages.push(uuid(message.item.draft.spec.id));
-            until.push(hold.map(millis));
+            until.push(match hold {
+                Hold::Until(end) => Some(millis(end)),
+                Hold::UntilDone => None,
+            });
         }
         self.take_keys(&queues, &keys, &messages, &until).await
     }

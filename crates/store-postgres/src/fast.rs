@@ -313,7 +313,8 @@ impl Shared {
             }
             if let Some(known) = queues.only().filter(|_| copies) {
                 drop(session);
-                match self.enqueue_copy(now, batch.items(), known, &classes).await? {
+                // Apart from the rest, whose callers should not carry it along.
+                match Box::pin(self.enqueue_copy(now, batch.items(), known, &classes)).await? {
                     Copied::Done(outcomes) => return Ok(Some(outcomes)),
                     Copied::Changed => queues.forget(self),
                     Copied::Conflict => copies = false,
