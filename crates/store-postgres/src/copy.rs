@@ -68,21 +68,16 @@ impl Shared {
         tally.verb(Verb::Enqueue, i64::from(many));
         let columns = tally.columns();
         let counted: [Param<'_>; 2] = [&known.id, &columns];
-        let (copied, content, counted) = futures::future::join3(
-            session.copy(&sql.copy_message, messages),
-            session.copy(&sql.copy_content, contents),
-            session.rows(&sql.tally, &counted),
-        )
-        .await;
-        if let Err(error) = copied {
+        // One after the other: a COPY that is sent behind one that fails leaves its connection unusable.
+        if let Err(error) = session.copy(&sql.copy_message, messages).await {
             if error.code() == Some(&SqlState::UNIQUE_VIOLATION) {
                 session.undo().await?;
                 return Ok(Copied::Conflict);
             }
             return Err(Fault::of(error, false));
         }
-        content.map_err(|error| Fault::of(error, false))?;
-        counted?;
+        session.copy(&sql.copy_content, contents).await.map_err(|error| Fault::of(error, false))?;
+        session.rows(&sql.tally, &counted).await?;
         session.commit().await?;
         let outcome = |item: &EnqueueItem| EnqueueOutcome::Enqueued {
             id: item.draft.spec.id,
