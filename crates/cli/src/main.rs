@@ -32,7 +32,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Runs the server.
-    Serve(serve::ServeArguments),
+    Serve(Box<serve::ServeArguments>),
     /// Prints the schema that PostgreSQL keeps the queues in, as SQL. `serve` makes it by itself where it may.
     Schema(schema::SchemaArguments),
     /// API keys.
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let done = |()| ExitCode::SUCCESS;
     let outcome = match arguments.command {
-        Command::Serve(arguments) => serve::run(arguments).map(done),
+        Command::Serve(arguments) => serve::run(*arguments).map(done),
         Command::Schema(arguments) => schema::run(arguments).map(done),
         Command::Key(command) => key::run(&command).map(done),
         Command::Bench(arguments) => bench::run(&arguments),

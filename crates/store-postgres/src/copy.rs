@@ -14,7 +14,6 @@ use crate::error::{Fault, damaged};
 use crate::queue::Known;
 use crate::row::{self, Columns, DELAYED, READY, millis, span, time, uuid, write_headers};
 use crate::session::{Param, Session};
-use crate::sql::Statement;
 use crate::store::Shared;
 use crate::tally::Tally;
 
@@ -68,18 +67,23 @@ impl Shared {
         tally.verb(Verb::Enqueue, i64::from(many));
         let columns = tally.columns();
         let counted: [Param<'_>; 2] = [&known.id, &columns];
-        let (copied, content, counted) = futures::future::join3(
-            session.copy(&sql.copy_message, messages),
-            session.copy(&sql.copy_content, contents),
+        // All in one go, and last the one that may find a message there: a COPY that is sent behind one that fails leaves its
+        // connection unusable. What is not prepared yet would be asked for in between.
+        let [content, message] = [&sql.copy_content, &sql.copy_message];
+        let (content, message) = (session.prepared(content).await?, session.prepared(message).await?);
+        session.prepared(&sql.tally).await?;
+        let (content, counted, copied) = futures::future::join3(
+            session.copy(&content, contents),
             session.rows(&sql.tally, &counted),
+            session.copy(&message, messages),
         )
         .await;
+        content?;
+        counted?;
         if !copied? {
             session.undo().await?;
             return Ok(Copied::Conflict);
         }
-        content?;
-        counted?;
         session.commit().await?;
         let outcome = |item: &EnqueueItem| EnqueueOutcome::Enqueued {
             id: item.draft.spec.id,
@@ -91,17 +95,12 @@ impl Shared {
 
 impl Session {
     /// Copies rows within a transaction, unless one of them is there already.
-    async fn copy(&self, statement: &Statement, rows: Bytes) -> Result<bool, Fault> {
+    async fn copy(&self, prepared: &tokio_postgres::Statement, rows: Bytes) -> Result<bool, Fault> {
         let client = self.client()?;
-        let copying = async {
-            let prepared = client.prepare_typed_cached(&statement.text, statement.types).await?;
-            let sink = client.copy_in(&prepared).await?;
-            let mut sink = std::pin::pin!(sink);
-            sink.send(rows).await?;
-            sink.finish().await
-        };
         let copied = async {
-            match copying.await {
+            let mut sink = std::pin::pin!(client.copy_in(prepared).await?);
+            sink.send(rows).await?;
+            match sink.finish().await {
                 Err(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => Ok(false),
                 copied => copied.map(|_| true),
             }

@@ -191,7 +191,7 @@ mod tests {
         assert!(replicated(named.clone()).starts_with("no synchronous standby is connected"));
         let connected = Commit { has_standby: true, ..named };
         assert!(
-            replicated(Commit { synchronous_commit: "local".to_owned(), ..connected.clone() })
+            replicated(Commit { waits_for: "local".to_owned(), ..connected.clone() })
                 .starts_with("synchronous_commit is local")
         );
         assert_eq!(replicated(connected), "");

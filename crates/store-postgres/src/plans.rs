@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::session::Session;
 use crate::sql::Statement;
-use crate::{Options, PostgresStore};
+use crate::{Durability, Options, PostgresStore};
 
 const MESSAGES: u64 = 1_000_000;
 const KEYS: u64 = 100_000;
@@ -137,9 +137,12 @@ fn what_a_statement_reads_grows_with_what_it_is_asked_for() {
     let schema = format!("plans_{}", std::process::id());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
-        let store = PostgresStore::open(Options { schema: schema.clone(), ..Options::new(url) }, [1; 32])
-            .await
-            .expect("it opens");
+        let store = PostgresStore::open(
+            Options { durability: Durability::Any, schema: schema.clone(), ..Options::new(url) },
+            [1; 32],
+        )
+        .await
+        .expect("it opens");
         plans(&store).await;
         let session = store.link().session().await.expect("it is there");
         let drop = format!("DROP SCHEMA {schema} CASCADE");
@@ -244,9 +247,12 @@ fn every_statement_is_one_that_the_server_takes() {
     let schema = format!("statements_{}", std::process::id());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
-        let store = PostgresStore::open(Options { schema: schema.clone(), ..Options::new(url) }, [1; 32])
-            .await
-            .expect("it opens");
+        let store = PostgresStore::open(
+            Options { durability: Durability::Any, schema: schema.clone(), ..Options::new(url) },
+            [1; 32],
+        )
+        .await
+        .expect("it opens");
         let link: &Arc<_> = store.link();
         let session = link.session().await.expect("it connects");
         let client = session.client().expect("it is there");

@@ -266,7 +266,7 @@ impl Session {
         self.answer(client.query(&prepared, params), committing).await
     }
 
-    async fn prepared(&self, statement: &Statement) -> Result<tokio_postgres::Statement, Fault> {
+    pub(crate) async fn prepared(&self, statement: &Statement) -> Result<tokio_postgres::Statement, Fault> {
         self.answer(self.client()?.prepare_typed_cached(&statement.text, statement.types), false).await
     }
 

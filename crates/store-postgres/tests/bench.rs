@@ -1,7 +1,5 @@
 //! The bench, shrunk: that it runs and judges every bar. How fast anything is, is not looked at.
 
-#![expect(clippy::cast_precision_loss, reason = "figures for people, as in the bench itself")]
-
 #[path = "../benches/postgres/main.rs"]
 #[expect(dead_code, reason = "the command line is the bench's own")]
 mod bench;

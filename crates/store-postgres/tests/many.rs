@@ -16,7 +16,7 @@ use redrive_core::time::{Millis, Timestamp};
 use redrive_store::{
     AckItem, Batch, CreateQueue, EnqueueItem, EnqueueOutcome, LeaseRequest, Limit, Now, Settled, Store,
 };
-use redrive_store_postgres::{Options, PostgresStore};
+use redrive_store_postgres::{Durability, Options, PostgresStore};
 
 const CALLERS: u64 = 32;
 
@@ -28,7 +28,7 @@ async fn store(schema: &str) -> Arc<PostgresStore> {
     client.batch_execute(&format!("DROP SCHEMA IF EXISTS {schema} CASCADE")).await.expect("it is gone");
     drop(client);
     running.await.expect("it ends").expect("it ends well");
-    let options = Options { schema, connections: 4, ..Options::new(url) };
+    let options = Options { durability: Durability::Any, schema, connections: 4, ..Options::new(url) };
     let store = PostgresStore::open(options, [42; 32]).await.expect("it opens");
     let request = CreateQueue { name: queue(), config: QueueConfig::default() };
     store.create_queue(Now::Store, request).await.expect("it is new");

@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use redrive_core::queue::{QueueConfig, QueueName};
 use redrive_store::{CreateQueue, Now, Store, StoreError};
-use redrive_store_postgres::{Options, PostgresStore};
+use redrive_store_postgres::{Durability, Options, PostgresStore};
 use redrive_test_servers::{Postgres, Settings};
 
 fn authority() -> CertifiedIssuer<'static, KeyPair> {
@@ -41,7 +41,12 @@ async fn opened(
 ) -> Result<PostgresStore, StoreError> {
     let url = format!("{}?sslmode={mode}", server.url());
     let store = PostgresStore::open(
-        Options { authorities: authorities.map(String::into_bytes), connections: 2, ..Options::new(url) },
+        Options {
+            durability: Durability::Any,
+            authorities: authorities.map(String::into_bytes),
+            connections: 2,
+            ..Options::new(url)
+        },
         [1; 32],
     )
     .await?;

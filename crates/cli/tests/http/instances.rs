@@ -189,13 +189,13 @@ async fn a_killed_instance_loses_nothing_and_doubles_nothing() {
     work.ledger.check(&ids, &dead, ATTEMPTS_MAX);
 
     assert_eq!(states["dead"], dead.len());
-    let stats = left.stats("jobs").await;
-    let total = |verb: &str| stats["totals"][verb].as_u64().unwrap_or_default();
+    let whole = left.stats("jobs").await;
+    let total = |verb: &str| whole["totals"][verb].as_u64().unwrap_or_default();
     let (all, dead) = (MESSAGES as u64, dead.len() as u64);
-    assert_eq!((total("enqueue"), total("ack"), total("died")), (all, all - dead, dead), "{stats}");
-    assert!(total("ack") >= seen.acked && total("ack") <= seen.acked + seen.unknown, "{stats}");
+    assert_eq!((total("enqueue"), total("ack"), total("died")), (all, all - dead, dead), "{whole}");
+    assert!(total("ack") >= seen.acked && total("ack") <= seen.acked + seen.unknown, "{whole}");
     let ends: u64 = ["ack", "nack", "release", "expire"].map(total).iter().sum();
-    assert_eq!(total("lease"), ends, "every lease has ended once: {stats}");
+    assert_eq!(total("lease"), ends, "every lease has ended once: {whole}");
     let (messages, contents) = ("SELECT count(*) FROM SCHEMA.message", "SELECT count(*) FROM SCHEMA.content");
     let rows = (database.number(messages).await, database.number(contents).await);
     assert_eq!(rows.0, rows.1, "a message that is gone leaves nothing behind");

@@ -31,12 +31,12 @@ impl Worker for ByHand {
 
 pub(crate) fn run(context: &Context, bars: &mut Bars) {
     let server = &context.server;
-    let (mut store, mut bare) = context.runtime.block_on(async {
+    let (mut store, mut loops) = context.runtime.block_on(async {
         let mut caller = Caller::open(server, "bench", 1, BODY_BYTES).await;
         Bare::table(server).await;
-        let bare = Bare::connect(server).await;
+        let copier = Bare::connect(server).await;
         caller.enqueue(BATCH).await;
-        (vec![ByStore(caller)], vec![ByHand(bare, Bodies::new(BODY_BYTES))])
+        (vec![ByStore(caller)], vec![ByHand(copier, Bodies::new(BODY_BYTES))])
     });
     let mut table = Table::new(&HEADINGS);
     let mut ratios = Vec::new();
@@ -46,7 +46,7 @@ pub(crate) fn run(context: &Context, bars: &mut Bars) {
         let (mut by_store, mut by_hand) = (Done::default(), Done::default());
         for turns in 1..=context.scale.turns {
             by_store += until(context, &mut store, move |_, messages| messages >= copied);
-            by_hand += until(context, &mut bare, move |_, messages| messages >= copied);
+            by_hand += until(context, &mut loops, move |_, messages| messages >= copied);
             progress.at(|| format!("turn {turns} of {}", context.scale.turns));
         }
         row(&mut table, "store", number, &by_store);
@@ -61,5 +61,7 @@ pub(crate) fn run(context: &Context, bars: &mut Bars) {
     println!("1 KiB, {BATCH} in a call and in a transaction, one caller with one connection");
     table.print();
     bars.judge("copy", &ratios, Limit::AtLeast(0.5));
-    store.iter().for_each(|worker| worker.0.close());
+    for worker in &store {
+        worker.0.close();
+    }
 }

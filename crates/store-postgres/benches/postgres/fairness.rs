@@ -58,7 +58,9 @@ pub(crate) fn run(context: &Context, bars: &mut Bars) {
     );
     table.print();
     bars.judge("fairness_cost", &costs, Limit::AtMost(1.2));
-    few.iter().chain(&many).for_each(|worker| worker.caller.close());
+    for worker in few.iter().chain(&many) {
+        worker.caller.close();
+    }
 }
 
 fn load(context: &Context, schema: &str, keys: u64) -> Vec<Tenants> {

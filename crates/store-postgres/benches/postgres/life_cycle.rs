@@ -56,7 +56,7 @@ struct Shape {
 }
 
 fn compare(context: &Context, bars: &mut Bars, shape: &Shape) {
-    let (mut store, mut bare) = context.runtime.block_on(workers(context, shape));
+    let (mut store, mut loops) = context.runtime.block_on(workers(context, shape));
     let mut table = Table::new(&HEADINGS);
     let mut ratios = Vec::new();
     for number in 1..=context.scale.rounds {
@@ -64,7 +64,7 @@ fn compare(context: &Context, bars: &mut Bars, shape: &Shape) {
         let (mut by_store, mut by_hand) = (Done::default(), Done::default());
         for turns in 1..=context.scale.turns {
             by_store += turn(context, &mut store);
-            by_hand += turn(context, &mut bare);
+            by_hand += turn(context, &mut loops);
             progress.at(|| format!("turn {turns} of {}", context.scale.turns));
         }
         row(&mut table, "store", number, &by_store);
@@ -77,7 +77,9 @@ fn compare(context: &Context, bars: &mut Bars, shape: &Shape) {
     );
     table.print();
     bars.judge(shape.bar, &ratios, Limit::AtLeast(shape.share_min));
-    store.iter().for_each(|worker| worker.caller.close());
+    for worker in &store {
+        worker.caller.close();
+    }
 }
 
 /// Both arms, warm: everybody is connected, has prepared its statements and finds a backlog.

@@ -73,7 +73,9 @@ fn round(context: &Context, number: usize, table: &mut Table) -> (f64, f64) {
         &format!("{:.0}", all.messages as f64 / all.rate()),
     ]);
     drop(old);
-    workers.iter().for_each(|worker| worker.caller.close());
+    for worker in &workers {
+        worker.caller.close();
+    }
     (start, end)
 }
 

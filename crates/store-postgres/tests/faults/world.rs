@@ -17,7 +17,7 @@ use redrive_store::{
     AckItem, Acked, Batch, CreateQueue, EnqueueItem, EnqueueOutcome, LeaseRequest, Leased, Limit, Now,
     QueueError, Settled, Store, StoreError,
 };
-use redrive_store_postgres::{Options, PostgresStore};
+use redrive_store_postgres::{Durability, Options, PostgresStore};
 
 /// A time when every lease that a test takes has ended.
 pub(crate) const LATER: Now = Now::At(Timestamp::from_millis(4_000_000_000_000));
@@ -53,6 +53,8 @@ impl World {
 
     /// Another instance where there is one already.
     pub(crate) async fn beside(options: Options) -> Self {
+        // Processes are killed here, and no power is cut: the servers do without syncs.
+        let options = Options { durability: Durability::Any, ..options };
         let store = Arc::new(PostgresStore::open(options, [7; 32]).await.unwrap());
         Self { store, queue: QueueName::new("work").unwrap() }
     }

@@ -11,7 +11,7 @@ use redrive_core::time::Millis;
 use redrive_store::{
     CreateQueue, ExpireRequest, Filter, Judged, LeaseRequest, Limit, ListRequest, Now, QueueStats, Store,
 };
-use redrive_store_postgres::{Options, PostgresStore};
+use redrive_store_postgres::{Durability, Options, PostgresStore};
 use redrive_test_servers::shared_postgres_url;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{AsyncMessage, Client, NoTls, Row};
@@ -36,7 +36,12 @@ impl World {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let url = tokio::task::spawn_blocking(shared_postgres_url).await.expect("a server");
         let schema = format!("Functions {} {}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
-        let mut options = Options { schema: schema.clone(), connections: 4, ..Options::new(&url) };
+        let mut options = Options {
+            durability: Durability::Any,
+            schema: schema.clone(),
+            connections: 4,
+            ..Options::new(&url)
+        };
         change(&mut options);
         let store = PostgresStore::open(options, [7; 32]).await.expect("it answers");
         let (sql, told) = connected(&url).await;
