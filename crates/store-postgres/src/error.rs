@@ -45,18 +45,17 @@ impl Fault {
             | SqlState::READ_ONLY_SQL_TRANSACTION
             | SqlState::OUT_OF_MEMORY
             | SqlState::TOO_MANY_CONNECTIONS
-            | SqlState::CANNOT_CONNECT_NOW => Self::Again(StoreError::Unavailable(error.into())),
+            | SqlState::CANNOT_CONNECT_NOW => Self::Again(StoreError::Unavailable(told(&error).into())),
             SqlState::DISK_FULL => Self::Undone(StoreError::StorageFull),
             SqlState::UNDEFINED_TABLE
             | SqlState::UNDEFINED_COLUMN
             | SqlState::UNDEFINED_FUNCTION
-            | SqlState::INVALID_SCHEMA_NAME => Self::Undone(StoreError::Damaged {
-                location: "the schema".to_owned(),
-                problem: error.to_string(),
-            }),
+            | SqlState::INVALID_SCHEMA_NAME => {
+                Self::Undone(StoreError::Damaged { location: "the schema".to_owned(), problem: told(&error) })
+            }
             SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED => Self::Undone(StoreError::Damaged {
                 location: "the database".to_owned(),
-                problem: error.to_string(),
+                problem: told(&error),
             }),
             // The server ends, or whoever stands before it has lost it: a commit may or may not have been written.
             SqlState::ADMIN_SHUTDOWN | SqlState::CRASH_SHUTDOWN => Self::lost(told(&error), committing),

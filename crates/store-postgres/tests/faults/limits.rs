@@ -17,16 +17,25 @@ async fn stranger(server: &Postgres) -> Client {
     client
 }
 
+/// More than go along with others.
+const MANY: usize = 20;
+
 const LOCK: &str = "BEGIN; LOCK TABLE redrive.message IN ACCESS EXCLUSIVE MODE";
 
-async fn says(world: &World) -> String {
-    match world.put().await {
+/// With what it is refused: the code of the database, where it comes from there.
+fn refusal<T: std::fmt::Debug>(outcome: Result<T, StoreError>) -> String {
+    match outcome {
         Err(StoreError::Unavailable(cause)) => {
-            let code = cause.downcast_ref::<tokio_postgres::Error>().and_then(tokio_postgres::Error::code);
-            code.map_or_else(|| cause.to_string(), |code| code.code().to_owned())
+            let told = cause.to_string();
+            let code = told.strip_suffix(')').and_then(|told| told.rsplit_once('('));
+            code.map_or(told.clone(), |(_, code)| code.to_owned())
         }
         other => panic!("it was not refused: {other:?}"),
     }
+}
+
+async fn says(world: &World) -> String {
+    refusal(world.put().await)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -101,7 +110,9 @@ async fn a_call_that_finds_no_connection_says_so_and_the_next_one_does() {
     // It has the only connection.
     let blocked = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
     while server.sql(blocked).unwrap() != "1" {}
-    assert_eq!(says(&world).await, "all connections to the database are in use");
+    // Small enqueues wait for each other and need no connection of their own.
+    let many = (0..MANY).map(|_| World::draft()).collect();
+    assert_eq!(refusal(world.send(many).await), "all connections to the database are in use");
     stranger.batch_execute("COMMIT").await.unwrap();
     waiting.await.unwrap().unwrap();
     world.put().await.unwrap();
