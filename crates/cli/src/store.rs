@@ -2,9 +2,10 @@
 
 use std::convert::Infallible;
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 
-use anyhow::{anyhow, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use redrive_core::time::Millis;
 use redrive_store_embedded::Durability;
@@ -52,6 +53,10 @@ pub(crate) struct StoreArguments {
     /// Whether a proxy between this server and PostgreSQL gives each transaction another connection.
     #[arg(long, value_name = "BOOL")]
     store_transaction_pooling: Option<bool>,
+    /// A PEM file with the authorities that PostgreSQL's certificate must come from; those of the machine where nothing is
+    /// said. `sslmode=require` in the address asks for TLS.
+    #[arg(long, value_name = "FILE")]
+    store_ca: Option<PathBuf>,
     /// What an answer waits for: `sync`, `none`, or `interval:MILLISECONDS`. On PostgreSQL, what the database must
     /// promise: `any`, `local` or `replicated`.
     #[arg(long, value_name = "LEVEL")]
@@ -65,6 +70,7 @@ impl StoreArguments {
             store_schema: self.store_schema,
             store_connections: self.store_connections,
             store_transaction_pooling: self.store_transaction_pooling,
+            store_ca: self.store_ca,
             durability: self.durability,
             ..layer
         }
@@ -116,6 +122,10 @@ fn database(url: &str, layer: &Layer) -> anyhow::Result<postgres::Options> {
     }
     if let Some(connections) = layer.store_connections {
         options.connections = connections as usize;
+    }
+    if let Some(file) = &layer.store_ca {
+        let read = std::fs::read(file).with_context(|| format!("store_ca: reading {}", file.display()));
+        options.authorities = Some(read?);
     }
     if let Some(pooling) = layer.store_transaction_pooling {
         options.transaction_pooling = pooling;

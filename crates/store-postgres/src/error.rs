@@ -22,9 +22,10 @@ pub(crate) enum Fault {
 
 impl Fault {
     /// What an error means. `committing` is whether it came in answer to something that ends a transaction.
+    #[expect(clippy::needless_pass_by_value, reason = "an error is handed over where it ends")]
     pub(crate) fn of(error: tokio_postgres::Error, committing: bool) -> Self {
-        match error.code().cloned() {
-            Some(code) => Self::of_code(&code, error, committing),
+        match error.code() {
+            Some(code) => Self::of_code(code, &error, committing),
             // Not the network, so most likely something that cannot be sent: the same again would fail again.
             None if !committing && !is_of_the_network(&error) => {
                 Self::Undone(StoreError::Unavailable(told(&error).into()))
@@ -33,7 +34,7 @@ impl Fault {
         }
     }
 
-    fn of_code(code: &SqlState, error: tokio_postgres::Error, committing: bool) -> Self {
+    fn of_code(code: &SqlState, error: &tokio_postgres::Error, committing: bool) -> Self {
         match *code {
             // Somebody was in the way, or the connection was idle for too long in the middle of a transaction, or leads
             // to a server that is no primary any more, or that has no room at this moment.
@@ -45,23 +46,23 @@ impl Fault {
             | SqlState::READ_ONLY_SQL_TRANSACTION
             | SqlState::OUT_OF_MEMORY
             | SqlState::TOO_MANY_CONNECTIONS
-            | SqlState::CANNOT_CONNECT_NOW => Self::Again(StoreError::Unavailable(told(&error).into())),
+            | SqlState::CANNOT_CONNECT_NOW => Self::Again(StoreError::Unavailable(told(error).into())),
             SqlState::DISK_FULL => Self::Undone(StoreError::StorageFull),
             SqlState::UNDEFINED_TABLE
             | SqlState::UNDEFINED_COLUMN
             | SqlState::UNDEFINED_FUNCTION
             | SqlState::INVALID_SCHEMA_NAME => {
-                Self::Undone(StoreError::Damaged { location: "the schema".to_owned(), problem: told(&error) })
+                Self::Undone(StoreError::Damaged { location: "the schema".to_owned(), problem: told(error) })
             }
             SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED => Self::Undone(StoreError::Damaged {
                 location: "the database".to_owned(),
-                problem: told(&error),
+                problem: told(error),
             }),
             // The server ends, or whoever stands before it has lost it: a commit may or may not have been written.
-            SqlState::ADMIN_SHUTDOWN | SqlState::CRASH_SHUTDOWN => Self::lost(told(&error), committing),
-            _ if code.code().starts_with("08") => Self::lost(told(&error), committing),
+            SqlState::ADMIN_SHUTDOWN | SqlState::CRASH_SHUTDOWN => Self::lost(told(error), committing),
+            _ if code.code().starts_with("08") => Self::lost(told(error), committing),
             // A statement or a lock that took all the time there is (57014, 55P03) among them: the caller has waited.
-            _ => Self::Undone(StoreError::Unavailable(told(&error).into())),
+            _ => Self::Undone(StoreError::Unavailable(told(error).into())),
         }
     }
 
