@@ -78,7 +78,7 @@ impl<K: Clone + Eq + Hash + Send + 'static, T: Ask, R: Send + 'static> Together<
             is_new
         };
         if first {
-            let leading = Leading { together: Arc::clone(self), key };
+            let mut leading = Leading { together: Arc::clone(self), key, is_over: false };
             tokio::spawn(async move {
                 while let Some((asks, answers)) = leading.next() {
                     for (answer, outcome) in answers.into_iter().zip(work(asks).await) {
@@ -96,13 +96,15 @@ impl<K: Clone + Eq + Hash + Send + 'static, T: Ask, R: Send + 'static> Together<
 struct Leading<K: Eq + Hash, T, R> {
     together: Arc<Together<K, T, R>>,
     key: K,
+    /// Whether the line has ended. One of the same key may have begun since, and somebody else works on that.
+    is_over: bool,
 }
 
 type Round<T, R> = (Vec<T>, Vec<oneshot::Sender<R>>);
 
 impl<K: Clone + Eq + Hash + Send + 'static, T: Ask, R: Send + 'static> Leading<K, T, R> {
     /// Those who go next; the line ends where there are none.
-    fn next(&self) -> Option<Round<T, R>> {
+    fn next(&mut self) -> Option<Round<T, R>> {
         let mut lines = self.together.lines();
         let line = lines.get_mut(&self.key)?;
         let (mut asks, mut answers) = (Vec::new(), Vec::new());
@@ -122,6 +124,7 @@ impl<K: Clone + Eq + Hash + Send + 'static, T: Ask, R: Send + 'static> Leading<K
         }
         if asks.is_empty() {
             lines.remove(&self.key);
+            self.is_over = true;
             return None;
         }
         Some((asks, answers))
@@ -130,9 +133,11 @@ impl<K: Clone + Eq + Hash + Send + 'static, T: Ask, R: Send + 'static> Leading<K
 
 impl<K: Eq + Hash, T, R> Drop for Leading<K, T, R> {
     fn drop(&mut self) {
-        // Gone already, unless the work panicked or its runtime ended.
-        let mut lines = self.together.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.remove(&self.key);
+        // Only where the work panicked or its runtime ended.
+        if !self.is_over {
+            let mut lines = self.together.lines.lock().unwrap_or_else(PoisonError::into_inner);
+            lines.remove(&self.key);
+        }
     }
 }
 
@@ -245,5 +250,19 @@ mod tests {
         doubler.may.add_permits(2);
         assert_eq!((first.await.expect("it ends"), second.await.expect("it ends")), (None, None));
         assert_eq!(doubler.call("a", 3).await.expect("it ends"), Some(6), "the line is open again");
+    }
+
+    #[test]
+    fn who_is_done_with_a_line_leaves_the_next_one_of_its_key_alone() {
+        let together: Arc<Numbers> = Arc::default();
+        let mut leading = Leading { together: Arc::clone(&together), key: "a", is_over: false };
+        together.lines().entry("a").or_default();
+        assert!(leading.next().is_none());
+        // Somebody came before we were gone.
+        let (answer, mut answered) = oneshot::channel();
+        together.lines().entry("a").or_default().push_back(Waiting { ask: 1, answer });
+        drop(leading);
+        assert_eq!(together.lines()["a"].len(), 1);
+        assert!(matches!(answered.try_recv(), Err(oneshot::error::TryRecvError::Empty)));
     }
 }
