@@ -210,7 +210,6 @@ mod tests {
     fn nothing_that_may_be_a_password_is_shown() {
         for store in [
             "postgres://me:secret@here:port/db",
-            "postgres://me:secret?a@here/db",
             "postgres://me:secret@@here/db",
             "postgres:/me:secret@here/db",
             "mysql://me:secret@here/db",
@@ -220,8 +219,10 @@ mod tests {
             let said = format!("{:#} {layer:?}", StoreChoice::of(&layer).unwrap_err());
             assert!(said.starts_with("store: ") && !said.contains("secret"), "{said}");
         }
-        let layer = Layer { store: Some("postgres://me:secret@h/d".parse().unwrap()), ..Layer::default() };
-        let said = format!("{:?} {layer:?}", StoreChoice::of(&layer).unwrap());
-        assert!(!said.contains("secret"), "{said}");
+        for store in ["postgres://me:secret@h/d", "postgres://me:secret?a@here/db"] {
+            let layer = Layer { store: Some(store.parse().unwrap()), ..Layer::default() };
+            let said = format!("{:?} {layer:?}", StoreChoice::of(&layer).unwrap());
+            assert!(!said.contains("secret"), "{said}");
+        }
     }
 }
