@@ -1,8 +1,6 @@
 //! What the statements read and sort at a million messages of a hundred thousand keys: as much as they are asked for, not
 //! as much as there is.
 
-use std::sync::Arc;
-
 use redrive_core::queue::{QueueConfig, QueueName};
 use redrive_store::{CreateQueue, Now, Store};
 use serde_json::Value;
@@ -131,23 +129,24 @@ fn claim(stamp: i64, key: &str, kinds: &str) -> String {
     )
 }
 
-#[test]
-fn what_a_statement_reads_grows_with_what_it_is_asked_for() {
+/// A store in a schema of its own, which is gone afterwards.
+fn with_store(name: &str, test: impl AsyncFnOnce(&PostgresStore)) {
     let url = redrive_test_servers::shared_postgres_url();
-    let schema = format!("plans_{}", std::process::id());
+    let schema = format!("{name}_{}", std::process::id());
+    let options = Options { durability: Durability::Any, schema: schema.clone(), ..Options::new(url) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
-        let store = PostgresStore::open(
-            Options { durability: Durability::Any, schema: schema.clone(), ..Options::new(url) },
-            [1; 32],
-        )
-        .await
-        .expect("it opens");
-        plans(&store).await;
+        let store = PostgresStore::open(options, [1; 32]).await.expect("it opens");
+        test(&store).await;
         let session = store.link().session().await.expect("it is there");
         let drop = format!("DROP SCHEMA {schema} CASCADE");
         session.client().expect("it is there").batch_execute(&drop).await.expect("it is dropped");
     });
+}
+
+#[test]
+fn what_a_statement_reads_grows_with_what_it_is_asked_for() {
+    with_store("plans", plans);
 }
 
 async fn plans(store: &PostgresStore) {
@@ -239,21 +238,12 @@ async fn plans(store: &PostgresStore) {
     }
 }
 
-/// What a parameter is said to be is what PostgreSQL makes of it where nobody says so; a proxy that prepares nothing
-/// would otherwise be sent bytes that mean something else.
+/// The server takes each statement with the types that we send it with, as many as it has parameters. A statement that is
+/// only used on rare occasions is not to be found out then.
 #[test]
 fn every_statement_is_one_that_the_server_takes() {
-    let url = redrive_test_servers::shared_postgres_url();
-    let schema = format!("statements_{}", std::process::id());
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(async {
-        let store = PostgresStore::open(
-            Options { durability: Durability::Any, schema: schema.clone(), ..Options::new(url) },
-            [1; 32],
-        )
-        .await
-        .expect("it opens");
-        let link: &Arc<_> = store.link();
+    with_store("statements", async |store| {
+        let link = store.link();
         let session = link.session().await.expect("it connects");
         let client = session.client().expect("it is there");
         for (name, statement) in link.sql.all() {
@@ -265,7 +255,5 @@ fn every_statement_is_one_that_the_server_takes() {
             let prepared = prepared.unwrap_or_else(|error| panic!("{name}: {error:?}"));
             assert_eq!(prepared.params(), statement.types, "{name}");
         }
-        let drop = format!("DROP SCHEMA {schema} CASCADE");
-        client.batch_execute(&drop).await.expect("it is dropped");
     });
 }
