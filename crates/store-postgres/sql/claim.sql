@@ -16,13 +16,18 @@
 --  $22 its cap on attempts, null for none   $23 its cap on deliveries   $24 its cap on retries in flight
 --  $25 epoch of lease ids, shifted   $26 most bytes   $27 types, $28 sources, null for all
 --  $29 how many new keys may be served in the fresh lane, $30 in the retry lane
+--  $31 whether any key has a weight or a pause of its own
+--  $32 key, $33 rank, $34 time and $35 place of the mark of the fresh lane, $36 to $39 of the retry lane, rank -1 for none: of
+--  the messages with that key and rank, those before it are gone, and only their entries may be left (`behind.rs`)
+--  $40 no lease ends at this time or earlier
 WITH RECURSIVE
 clock AS MATERIALIZED (
     SELECT greatest($3::bigint, coalesce($2::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)) AS now
 ),
 guard AS MATERIALIZED (
     SELECT now, q.stamp,
-        EXISTS (SELECT FROM redrive.message m WHERE m.queue_id = $1 AND m.state = 2 AND m.deadline <= now)
+        EXISTS (SELECT FROM redrive.message m WHERE m.queue_id = $1 AND m.state = 2 AND m.deadline <= now
+            AND m.deadline > $40::bigint)
         OR EXISTS (SELECT FROM redrive.message m
             WHERE m.queue_id = $1 AND m.state < 2 AND m.expires_at IS NOT NULL AND m.expires_at <= now)
         OR EXISTS (SELECT FROM redrive.message m
@@ -37,10 +42,20 @@ classes AS MATERIALIZED (
 ),
 has AS MATERIALIZED (
     SELECT now,
-        $8::boolean AND EXISTS (SELECT FROM redrive.message m
-            WHERE m.queue_id = $1 AND m.state = 1 AND NOT m.retry) AS fresh,
-        $9::boolean AND EXISTS (SELECT FROM redrive.message m
-            WHERE m.queue_id = $1 AND m.state = 1 AND m.retry) AS retry,
+        $8::boolean AND (EXISTS (SELECT FROM redrive.message m
+                WHERE m.queue_id = $1 AND m.state = 1 AND NOT m.retry
+                    AND (m.fairness_key, m.rank, m.visible_at, m.place) >= ($32::text, $33::smallint, $34::bigint, $35::bigint))
+            OR EXISTS (SELECT FROM redrive.message m
+                WHERE $33 >= 0 AND m.queue_id = $1 AND m.state = 1 AND NOT m.retry AND m.fairness_key < $32)
+            OR EXISTS (SELECT FROM redrive.message m
+                WHERE $33 >= 0 AND m.queue_id = $1 AND m.state = 1 AND NOT m.retry AND m.fairness_key = $32 AND m.rank < $33)) AS fresh,
+        $9::boolean AND (EXISTS (SELECT FROM redrive.message m
+                WHERE m.queue_id = $1 AND m.state = 1 AND m.retry
+                    AND (m.fairness_key, m.rank, m.visible_at, m.place) >= ($36::text, $37::smallint, $38::bigint, $39::bigint))
+            OR EXISTS (SELECT FROM redrive.message m
+                WHERE $37 >= 0 AND m.queue_id = $1 AND m.state = 1 AND m.retry AND m.fairness_key < $36)
+            OR EXISTS (SELECT FROM redrive.message m
+                WHERE $37 >= 0 AND m.queue_id = $1 AND m.state = 1 AND m.retry AND m.fairness_key = $36 AND m.rank < $37)) AS retry,
         CASE WHEN $24::integer IS NULL THEN 2147483647 ELSE greatest(0, $24::integer - (
             SELECT count(*) FROM redrive.message m WHERE m.queue_id = $1 AND m.state = 2 AND m.retry)::integer)
         END AS retries_left
@@ -49,10 +64,12 @@ has AS MATERIALIZED (
 lane AS MATERIALIZED (
     SELECT false AS retry, $10::text COLLATE "C" AS pos, $11::boolean AS inclusive, $12::integer AS left_of_turn,
         $13::bigint AS circle, $29::integer AS credit, now,
+        $32 COLLATE "C" AS mark_key, $33 AS mark_rank, $34 AS mark_at, $35 AS mark_place,
         CASE WHEN retry AND retries_left > 0 THEN $6::integer - least($7::integer, retries_left) ELSE $6::integer END AS n
     FROM has WHERE fresh
     UNION ALL
     SELECT true, $14::text COLLATE "C", $15::boolean, $16::integer, $17::bigint, $30::integer, now,
+        $36, $37, $38, $39,
         least(retries_left, CASE WHEN fresh THEN $7 ELSE $6::integer END)
     FROM has WHERE retry
 ),
@@ -62,18 +79,35 @@ walk AS (
     SELECT l.retry, l.n, l.pos, l.inclusive, l.circle, l.now, 0 AS step, 0 AS acc, 0 AS turn, 0 AS weight,
         l.credit, NULL::text COLLATE "C" AS key,
         (CASE WHEN l.inclusive THEN l.pos ELSE l.pos || E'\x01' END) COLLATE "C" AS next,
-        false AS wrapped, l.left_of_turn, ids, ids IS NULL OR 0 = ANY (ids) AS all_lines
+        false AS wrapped, l.left_of_turn, ids, ids IS NULL OR 0 = ANY (ids) AS all_lines,
+        l.mark_key, l.mark_rank, l.mark_at, l.mark_place
     FROM lane l CROSS JOIN classes WHERE l.n > 0
     UNION ALL
     SELECT w.retry, w.n, w.pos, w.inclusive, w.circle, w.now, w.step + 1,
         w.acc + least(w.n, t.turn), t.turn, t.weight,
         CASE WHEN t.turn = 0 THEN w.credit WHEN k.wrapped THEN 0 WHEN t.is_new THEN w.credit - 1 ELSE w.credit + 1 END,
-        k.key, (k.key || E'\x01') COLLATE "C", k.wrapped, w.left_of_turn, w.ids, w.all_lines
+        k.key, (k.key || E'\x01') COLLATE "C", k.wrapped, w.left_of_turn, w.ids, w.all_lines,
+        w.mark_key, w.mark_rank, w.mark_at, w.mark_place
     FROM walk w
     CROSS JOIN LATERAL (
-        -- The first message of the next key.
+        -- The first message of the next key: before the line of the mark, and from the mark on.
         (SELECT m.fairness_key AS key, m.rank, m.place, w.wrapped FROM redrive.message m
-            WHERE w.all_lines AND m.queue_id = $1 AND m.state = 1 AND m.retry = w.retry AND m.fairness_key >= w.next
+            WHERE w.all_lines AND w.mark_rank >= 0 AND w.next <= w.mark_key AND m.queue_id = $1 AND m.state = 1
+                AND m.retry = w.retry AND m.fairness_key >= w.next AND m.fairness_key < w.mark_key
+            ORDER BY m.fairness_key, m.rank, m.visible_at, m.place LIMIT 1)
+        UNION ALL
+        (SELECT m.fairness_key, m.rank, m.place, w.wrapped FROM redrive.message m
+            WHERE w.all_lines AND w.mark_rank >= 0 AND w.next <= w.mark_key AND m.queue_id = $1 AND m.state = 1
+                AND m.retry = w.retry AND m.fairness_key = w.mark_key AND m.rank < w.mark_rank
+            ORDER BY m.fairness_key, m.rank, m.visible_at, m.place LIMIT 1)
+        UNION ALL
+        (SELECT m.fairness_key, m.rank, m.place, w.wrapped FROM redrive.message m
+            WHERE w.all_lines AND m.queue_id = $1 AND m.state = 1 AND m.retry = w.retry
+                AND (m.fairness_key, m.rank, m.visible_at, m.place) >= (
+                    CASE WHEN w.next <= w.mark_key THEN w.mark_key ELSE w.next END,
+                    CASE WHEN w.next <= w.mark_key THEN w.mark_rank ELSE (-1)::smallint END,
+                    CASE WHEN w.next <= w.mark_key THEN w.mark_at ELSE -1 END,
+                    CASE WHEN w.next <= w.mark_key THEN w.mark_place ELSE -1 END)
             ORDER BY m.fairness_key, m.rank, m.visible_at, m.place LIMIT 1)
         UNION ALL
         (SELECT line.*, w.wrapped FROM unnest(w.ids) AS wanted (id) CROSS JOIN LATERAL (
@@ -85,7 +119,18 @@ walk AS (
         UNION ALL
         -- Round the corner, where there is nothing further on.
         (SELECT m.fairness_key, m.rank, m.place, true FROM redrive.message m
+            WHERE w.all_lines AND NOT w.wrapped AND w.mark_rank >= 0 AND m.queue_id = $1 AND m.state = 1
+                AND m.retry = w.retry AND m.fairness_key < w.mark_key
+            ORDER BY m.fairness_key, m.rank, m.visible_at, m.place LIMIT 1)
+        UNION ALL
+        (SELECT m.fairness_key, m.rank, m.place, true FROM redrive.message m
+            WHERE w.all_lines AND NOT w.wrapped AND w.mark_rank >= 0 AND m.queue_id = $1 AND m.state = 1
+                AND m.retry = w.retry AND m.fairness_key = w.mark_key AND m.rank < w.mark_rank
+            ORDER BY m.fairness_key, m.rank, m.visible_at, m.place LIMIT 1)
+        UNION ALL
+        (SELECT m.fairness_key, m.rank, m.place, true FROM redrive.message m
             WHERE w.all_lines AND NOT w.wrapped AND m.queue_id = $1 AND m.state = 1 AND m.retry = w.retry
+                AND (m.fairness_key, m.rank, m.visible_at, m.place) >= (w.mark_key, w.mark_rank, w.mark_at, w.mark_place)
             ORDER BY m.fairness_key, m.rank, m.visible_at, m.place LIMIT 1)
         UNION ALL
         (SELECT line.*, true FROM unnest(w.ids) AS wanted (id) CROSS JOIN LATERAL (
@@ -96,7 +141,10 @@ walk AS (
             WHERE NOT w.all_lines AND NOT w.wrapped ORDER BY line.key LIMIT 1)
         LIMIT 1
     ) k
-    LEFT JOIN redrive.key_setting s ON s.queue_id = $1 AND s.key = k.key
+    LEFT JOIN LATERAL (
+        SELECT s.weight, s.paused_until FROM redrive.key_setting s
+        WHERE $31::boolean AND s.queue_id = $1 AND s.key = k.key
+    ) s ON true
     CROSS JOIN LATERAL (
         -- What a turn of it is; nothing where it is paused or has nothing that is asked for.
         SELECT CASE WHEN s.paused_until > w.now THEN 0
@@ -141,7 +189,7 @@ came AS MATERIALIZED (
     FROM walk w GROUP BY w.retry
 ),
 pick AS MATERIALIZED (
-    SELECT w.retry, w.n, w.step, w.turn, w.weight, w.wrapped, w.credit, m.id, m.size,
+    SELECT w.retry, w.n, w.step, w.turn, w.weight, w.wrapped, w.credit, m.row, m.id, m.size,
         least(w.n, w.turn + c.rounds * w.weight) AS quota,
         row_number() OVER (PARTITION BY w.retry, w.step ORDER BY m.rank, m.visible_at, m.place)::integer - 1 AS i
     FROM walk w
@@ -173,7 +221,8 @@ claimed AS (
         deadline = least(253402300799999,
             guard.now + least(coalesce($19::bigint, m.lease_timeout, $20::bigint), $21::bigint))
     FROM chosen c, guard
-    WHERE m.queue_id = $1 AND m.id = c.id
+    -- It is held, so it is still where it was found; but for one that was changed just before, and is found the next time.
+    WHERE m.ctid = c.row AND m.queue_id = $1
     RETURNING m.*, c.ord, c.wrapped OR c.round > 0 AS new_circle, c.weight, c.credit
 ),
 counted AS (

@@ -133,7 +133,7 @@ fn rows_of(
         messages.field(Some(&millis(visible_at).to_be_bytes()));
         messages.field(Some(&no.to_be_bytes()));
         messages.field(Some(&(if visible_at > now { DELAYED } else { READY }).to_be_bytes()));
-        messages.field(Some(&(9 - i16::from(draft.priority.get())).to_be_bytes()));
+        messages.field(Some(&row::rank(draft.priority).to_be_bytes()));
         messages.field(Some(&i32::try_from(size).unwrap_or(i32::MAX).to_be_bytes()));
         messages.field(spec.max_attempts.map(|max| row::count(max.get()).to_be_bytes()).as_ref());
         messages.field(spec.lease_timeout.map(|time| span(time).to_be_bytes()).as_ref());

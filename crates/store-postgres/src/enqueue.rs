@@ -193,7 +193,7 @@ impl Work<'_> {
         let classes: Vec<i32> = entering.iter().map(|message| message.class).collect();
         let ids: Vec<Uuid> = spec().map(|spec| uuid(spec.id)).collect();
         let visible: Vec<i64> = entering.iter().map(|message| millis(message.visible_at)).collect();
-        let ranks: Vec<i16> = draft().map(|draft| 9 - i16::from(draft.priority.get())).collect();
+        let ranks: Vec<i16> = draft().map(|draft| row::rank(draft.priority)).collect();
         let unique: Vec<Option<bool>> = spec()
             .map(|spec| spec.dedup.as_ref().map(|dedup| dedup.unique == Uniqueness::UntilDone))
             .collect();

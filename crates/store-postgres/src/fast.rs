@@ -403,7 +403,7 @@ impl Shared {
             draft().map(|draft| draft.expires.map(|expires| when(expires).0)).collect();
         let expires_relative: Vec<bool> =
             draft().map(|draft| draft.expires.is_some_and(|expires| when(expires).1)).collect();
-        let ranks: Vec<i16> = draft().map(|draft| 9 - i16::from(draft.priority.get())).collect();
+        let ranks: Vec<i16> = draft().map(|draft| row::rank(draft.priority)).collect();
         let size = |bytes: usize| i32::try_from(bytes).unwrap_or(i32::MAX);
         let sizes: Vec<i32> =
             spec().map(|spec| size(spec.body.bytes().len() + spec.headers.size())).collect();

@@ -8,10 +8,12 @@ use redrive_core::lifecycle::{self, Verb};
 use redrive_core::limits::BATCH_BYTES_MAX;
 use redrive_core::message::{Lane, MessageId, MessageType, Source};
 use redrive_core::policy::{LaneCredit, RetryLane};
+use redrive_core::queue::QueueName;
 use redrive_core::time::Timestamp;
 use redrive_store::{LaneChoice, LeaseRequest, Leased, Limit, Now, Pick, QueueNotFound, StoreError, Swept};
 use tokio_postgres::Row;
 
+use crate::behind::Behind;
 use crate::error::Fault;
 use crate::queue::Known;
 use crate::row::{
@@ -47,6 +49,8 @@ pub(crate) struct Turns {
     credit: LaneCredit,
     fresh: Walk,
     retry: Walk,
+    /// What claims leave out.
+    pub(crate) behind: Behind,
 }
 
 impl Walk {
@@ -125,6 +129,8 @@ impl Status {
 /// What one statement handed out.
 struct Claimed {
     status: Status,
+    /// What it left out.
+    behind: Behind,
     /// In the order of the picks.
     messages: Vec<Picked>,
 }
@@ -166,6 +172,10 @@ impl Shared {
             Pick::Probe { avoid } => self.lease_probe(&mut leased, now, request, avoid).await,
             Pick::Fair => self.lease_into(&mut leased, now, request, &consumers).await,
         };
+        if outcome.is_err() {
+            // What was claimed for nobody may come back to where it was.
+            self.forget_behind(&request.queue);
+        }
         match outcome {
             // What it has is handed out. The rest is there another time.
             Err(Fault::Again(_) | Fault::Raced | Fault::Undone(_) | Fault::Unknown(_))
@@ -187,6 +197,7 @@ impl Shared {
     ) -> Result<(), Fault> {
         let mut session = self.link.session().await?;
         let mut known = self.known(&session, &request.queue).await?;
+        self.look_behind(&session, &known).await?;
         let mut sweep_first = true;
         let (mut fresh, mut retry) = (true, true);
         for _ in 0..CLAIMS_MAX {
@@ -227,12 +238,18 @@ impl Shared {
             // Others may be about to end what is overdue: what they make ready is more to have.
             leased.more |= claimed.status.due;
             let taken = self.served(&known, &ask, &claimed);
-            let Claimed { status, messages } = claimed;
+            let left_out = claimed.behind.leaves_out();
+            let Claimed { status, messages, .. } = claimed;
             leased.messages.extend(messages.into_iter().map(|picked| picked.kept.message));
             if leased.messages.len() >= request.limit.get() {
                 // Full, so there may be more; unless all that is left are retries, and no more of them may be out.
                 leased.more |= status.has_fresh || items(taken.retry) < i64::from(status.retries_left);
                 return Ok(());
+            }
+            if left_out {
+                // It may be among what was left out.
+                self.forget_behind(&request.queue);
+                continue;
             }
             if status.missed {
                 leased.more = true;
@@ -249,6 +266,27 @@ impl Shared {
         }
         leased.more = true;
         Ok(())
+    }
+
+    /// Looks what is in the way of claims, where that is due.
+    async fn look_behind(&self, session: &Session, known: &Known) -> Result<(), Fault> {
+        if !self.turns().entry(known.id).or_default().behind.is_look_due() {
+            return Ok(());
+        }
+        let now = self.link.seen();
+        let rows = session.rows(&self.link.sql.look_back, &[&known.id]).await?;
+        if let (Some(row), Some(turns)) = (rows.first(), self.turns().get_mut(&known.id)) {
+            turns.behind.looked(row, now)?;
+        }
+        Ok(())
+    }
+
+    /// Claims of the queue leave nothing out.
+    fn forget_behind(&self, queue: &QueueName) {
+        let Some(id) = self.cache().get(queue).map(|known| known.id) else { return };
+        if let Some(turns) = self.turns().get_mut(&id) {
+            turns.behind.forget();
+        }
     }
 
     /// One statement.
@@ -295,7 +333,11 @@ impl Shared {
         // A paused queue hands nothing out, and still ends what is overdue.
         let paused = known.queue.pauses.holds_queue(self.link.now_at_least(now));
         let (serve_fresh, serve_retry) = (ask.fresh && !paused, ask.retry && !paused);
-        let params: [crate::session::Param<'_>; 30] = [
+        let keyed = known.has_key_settings();
+        let behind = &turns.behind;
+        let ([fresh, retry], overdue) =
+            ([Lane::Fresh, Lane::Retry].map(|lane| behind.mark(lane)), behind.overdue());
+        let params: [crate::session::Param<'_>; 40] = [
             &known.id,
             &at,
             &floor,
@@ -326,6 +368,16 @@ impl Shared {
             &sources,
             &turns.fresh.credit,
             &turns.retry.credit,
+            &keyed,
+            &fresh.key,
+            &fresh.rank,
+            &fresh.visible_at,
+            &fresh.place,
+            &retry.key,
+            &retry.rank,
+            &retry.visible_at,
+            &retry.place,
+            &overdue,
         ];
         let rows = if let Some(held) = held {
             let rows = held.rows(&self.link.sql.claim, &params).await?;
@@ -334,11 +386,17 @@ impl Shared {
         } else {
             session.commit_rows(&self.link.sql.claim, &params).await?
         };
-        self.claimed(session, known, &rows).await.map_err(Fault::after_commit)
+        self.claimed(session, known, turns.behind, &rows).await.map_err(Fault::after_commit)
     }
 
     /// What a claim has answered. It is committed by now.
-    async fn claimed(&self, session: &Session, known: &Known, rows: &[Row]) -> Result<Claimed, Fault> {
+    async fn claimed(
+        &self,
+        session: &Session,
+        known: &Known,
+        behind: Behind,
+        rows: &[Row],
+    ) -> Result<Claimed, Fault> {
         let first = rows.first().ok_or_else(|| crate::error::damaged("a claim", "there is no answer"))?;
         let status = Status::read(first)?;
         let mut messages = Vec::with_capacity(rows.len());
@@ -355,7 +413,7 @@ impl Shared {
             let lane = if retry { Lane::Retry } else { Lane::Fresh };
             messages.push(Picked { kept, lane, weight, credit, new_circle });
         }
-        Ok(Claimed { status, messages })
+        Ok(Claimed { status, behind, messages })
     }
 
     /// Remembers whose turn it was.
@@ -364,11 +422,15 @@ impl Shared {
         let mut all = self.turns();
         let turns = all.entry(known.id).or_default();
         let status = &claimed.status;
+        if !status.due {
+            turns.behind.nothing_overdue(&claimed.behind, status.now);
+        }
         for Picked { kept, lane, weight, credit, new_circle } in &claimed.messages {
             let walk = match lane {
                 Lane::Fresh => &mut turns.fresh,
                 Lane::Retry => &mut turns.retry,
             };
+            turns.behind.handed_out(&claimed.behind, *lane, kept);
             walk.served(kept.message.spec.fairness_key.as_str(), *weight);
             walk.credit = if *new_circle { 0 } else { *credit };
             if *new_circle {
@@ -423,7 +485,12 @@ impl Shared {
         work.flush().await?;
         let at = millis(work.now);
         let promoted = work.session.rows(&self.link.sql.promote, &[&known.id, &at, &PROMOTED_MAX]).await?;
+        let since: Option<i64> =
+            promoted.first().map(|row| Columns::from(row, 1).take()).transpose()?.flatten();
         let promoted: i64 = one(&promoted)?;
+        if let Some(since) = since {
+            work.came_back(known.id, since);
+        }
         work.commit().await?;
         let more = expired.len() >= limit || promoted >= PROMOTED_MAX;
         Ok((Swept { expired, lapsed }, more))

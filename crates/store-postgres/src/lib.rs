@@ -5,12 +5,15 @@
 //!   under a lock, asks the rules of `redrive-core`, and writes them back: `work.rs`.
 //! * Small calls that arrive while another is under way share a statement and a commit: `together.rs` has the lines, `joined.rs`
 //!   says what may be joined. Large enqueues come by COPY: `copy.rs`.
+//! * Where an old transaction keeps the database from clearing up, claims do not read what is left of messages that are
+//!   gone: `behind.rs`.
 //! * The database's clock is the clock. What an instance keeps for itself is whose turn it is, and what it has cached of
 //!   queues, which carries a stamp that every statement checks.
 //! * Applications have functions of their own in the schema, `sql/migrations/0002_functions.sql`: they enqueue in their own
 //!   transaction, claim, ack and nack, with the same rows, locks and receipts. What needs the judge they leave to an instance.
 //!   `docs/postgres-functions.md` is their manual.
 
+mod behind;
 mod bulk;
 mod clock;
 mod config;

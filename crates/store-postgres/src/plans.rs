@@ -120,20 +120,22 @@ async fn cost(session: &Session, statement: &Statement, arguments: &str) -> Cost
     cost
 }
 
-/// The arguments of a claim: how many, and of which types.
-fn claim(stamp: i64, key: &str, kinds: &str) -> String {
+/// The arguments of a claim: from which key on, of which types, and the mark of both lanes.
+fn claim(stamp: i64, key: &str, kinds: &str, mark: &str) -> String {
     format!(
         "{{queue}}, 1000001, 0, {stamp}, false, {CALL}, {}, true, true, '{key}', true, 0, 2000000, '{key}', true, 0, \
-         2000000, '{{me}}', NULL, 30000, 3600000, 5, NULL, NULL, 0, 16000000, {kinds}, NULL, 9, 9",
+         2000000, '{{me}}', NULL, 30000, 3600000, 5, NULL, NULL, 0, 16000000, {kinds}, NULL, 9, 9, true, \
+         {mark}, {mark}, -1",
         CALL / 5
     )
 }
 
 /// A store in a schema of its own, which is gone afterwards.
-fn with_store(name: &str, test: impl AsyncFnOnce(&PostgresStore)) {
+pub(crate) fn with_store(name: &str, connections: usize, test: impl AsyncFnOnce(&PostgresStore)) {
     let url = redrive_test_servers::shared_postgres_url();
     let schema = format!("{name}_{}", std::process::id());
-    let options = Options { durability: Durability::Any, schema: schema.clone(), ..Options::new(url) };
+    let options =
+        Options { durability: Durability::Any, schema: schema.clone(), connections, ..Options::new(url) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let store = PostgresStore::open(options, [1; 32]).await.expect("it opens");
@@ -146,7 +148,7 @@ fn with_store(name: &str, test: impl AsyncFnOnce(&PostgresStore)) {
 
 #[test]
 fn what_a_statement_reads_grows_with_what_it_is_asked_for() {
-    with_store("plans", plans);
+    with_store("plans", 4, plans);
 }
 
 async fn plans(store: &PostgresStore) {
@@ -172,17 +174,23 @@ async fn plans(store: &PostgresStore) {
         async |statement: &Statement, arguments: &str| cost(&session, statement, &here(arguments)).await;
 
     // Of the rare type there are ten retries only, where a share of twenty is kept for them.
-    for (key, kinds, messages) in [
-        ("", "NULL", CALL),
-        ("k500", "NULL", CALL),
-        ("long", "NULL", CALL),
-        ("long", "'{rare}'", CALL - 10),
-        ("k5", "'{usual}'", CALL),
+    let (none, far) = ("'', -1, -1, -1", "'long', 4, 950000, 950000");
+    for (key, kinds, mark, messages) in [
+        ("", "NULL", none, CALL),
+        ("k500", "NULL", none, CALL),
+        ("k500", "NULL", far, CALL),
+        ("long", "NULL", none, CALL),
+        ("long", "NULL", far, CALL),
+        ("m", "NULL", far, CALL),
+        ("long", "'{rare}'", none, CALL - 10),
+        ("k5", "'{usual}'", none, CALL),
     ] {
-        let cost = ask(&sql.claim, &claim(stamp, key, kinds)).await;
-        assert_eq!(cost.answered, messages, "{key} {kinds}: {cost:?}");
-        assert!(cost.read <= READ && cost.sorted <= READ, "{key} {kinds}: {cost:?}");
+        let cost = ask(&sql.claim, &claim(stamp, key, kinds, mark)).await;
+        assert_eq!(cost.answered, messages, "{key} {kinds} {mark}: {cost:?}");
+        assert!(cost.read <= READ && cost.sorted <= READ, "{key} {kinds} {mark}: {cost:?}");
     }
+    let cost = ask(&sql.look_back, "{queue}").await;
+    assert!(cost.read <= READ && cost.sorted <= READ, "{cost:?}");
 
     let cost = ask(&sql.expire_lock, "{queue}, 1000001, 1000").await;
     assert_eq!(cost.answered, 100, "every lease that ran out, whatever is in front of it: {cost:?}");
@@ -242,7 +250,7 @@ async fn plans(store: &PostgresStore) {
 /// only used on rare occasions is not to be found out then.
 #[test]
 fn every_statement_is_one_that_the_server_takes() {
-    with_store("statements", async |store| {
+    with_store("statements", 4, async |store| {
         let link = store.link();
         let session = link.session().await.expect("it connects");
         let client = session.client().expect("it is there");

@@ -97,6 +97,11 @@ impl Known {
         })
     }
 
+    /// Whether any fairness key has a weight or a pause of its own.
+    pub(crate) fn has_key_settings(&self) -> bool {
+        self.settings.weights.iter().next().is_some() || !self.queue.pauses.keys.is_empty()
+    }
+
     pub(crate) fn classes(&self) -> MutexGuard<'_, Classes> {
         self.classes.lock().unwrap_or_else(PoisonError::into_inner)
     }

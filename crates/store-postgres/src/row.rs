@@ -46,6 +46,11 @@ pub(crate) struct Kept {
     pub(crate) message: Message,
 }
 
+/// Where a priority stands in its line: the first one has the smallest.
+pub(crate) fn rank(priority: Priority) -> i16 {
+    9 - i16::from(priority.get())
+}
+
 impl Kept {
     /// Its place in its line.
     pub(crate) fn place(&self) -> i64 {

@@ -114,7 +114,8 @@ macro_rules! statements {
 statements! {
     ack_fast [INT4_ARRAY, INT8_ARRAY, INT4_ARRAY, UUID_ARRAY, INT8_ARRAY];
     claim [INT4, INT8, INT8, INT8, BOOL, INT4, INT4, BOOL, BOOL, TEXT, BOOL, INT4, INT8, TEXT, BOOL, INT4, INT8, TEXT_ARRAY,
-        INT8, INT8, INT8, INT4, INT4, INT4, INT8, INT8, TEXT_ARRAY, TEXT_ARRAY, INT4, INT4];
+        INT8, INT8, INT8, INT4, INT4, INT4, INT8, INT8, TEXT_ARRAY, TEXT_ARRAY, INT4, INT4, BOOL, TEXT, INT2, INT8, INT8, TEXT,
+        INT2, INT8, INT8, INT8];
     class_get [INT4];
     class_insert [INT4, TEXT, TEXT];
     class_sweep [INT4, INT4_ARRAY];
@@ -152,6 +153,7 @@ statements! {
     log_read [TEXT, INT8, INT8];
     log_trim [TEXT, INT8];
     logs_jump [];
+    look_back [INT4];
     mark [UUID];
     mark_end [INT4, INT8];
     mark_find [UUID];

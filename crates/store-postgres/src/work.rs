@@ -58,6 +58,8 @@ pub(crate) struct Work<'a> {
     gone: Vec<(i32, Uuid)>,
     let_go: Vec<(i32, String, Uuid)>,
     arrived: BTreeSet<(i32, MessageId)>,
+    /// Queues in which messages wait again, and the earliest time of theirs.
+    returned: HashMap<i32, i64>,
     /// The pairs of type and source of queues to which this transaction has added some.
     classes: HashMap<i32, Classes>,
     /// Those that a message has, or will have once it is written.
@@ -80,6 +82,7 @@ impl<'a> Work<'a> {
             gone: Vec::new(),
             let_go: Vec::new(),
             arrived: BTreeSet::new(),
+            returned: HashMap::new(),
             classes: HashMap::new(),
             used: BTreeSet::new(),
         })
@@ -159,7 +162,16 @@ impl<'a> Work<'a> {
     pub(crate) fn change(&mut self, kept: Kept, was: &Phase) {
         self.tally(kept.was_in).state(was, -1);
         self.tally(kept.queue_id).state(&kept.message.progress.phase, 1);
+        if kept.message.progress.phase == Phase::Waiting {
+            self.came_back(kept.queue_id, millis(kept.message.progress.visible_at));
+        }
         self.changed.push(kept);
+    }
+
+    /// Something of that time stands in a line of the queue again.
+    pub(crate) fn came_back(&mut self, queue: i32, visible_at: i64) {
+        let earliest = self.returned.entry(queue).or_insert(visible_at);
+        *earliest = visible_at.min(*earliest);
     }
 
     /// The message is gone.
@@ -336,7 +348,15 @@ impl<'a> Work<'a> {
     /// Writes everything and ends the transaction.
     pub(crate) async fn commit(mut self) -> Result<(), Fault> {
         self.flush().await?;
-        self.session.commit().await
+        let committed = self.session.commit().await;
+        // Also where nobody knows whether it was: then it may have been.
+        let mut turns = self.shared.turns();
+        for (queue, visible_at) in self.returned {
+            if let Some(turns) = turns.get_mut(&queue) {
+                turns.behind.came_back(visible_at);
+            }
+        }
+        committed
     }
 
     /// Ends the transaction; nothing happened.
@@ -531,7 +551,7 @@ impl<'a> Written<'a> {
         self.visible_at.push(millis(progress.visible_at));
         self.place.push(i64::try_from(progress.sequence).ok());
         self.state.push(state);
-        self.rank.push(9 - i16::from(progress.priority.get()));
+        self.rank.push(row::rank(progress.priority));
         self.retry.push(progress.lane() == Lane::Retry);
         self.storied.push(kept.storied);
         self.attempts.push(row::count(progress.attempts));
