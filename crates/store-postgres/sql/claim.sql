@@ -77,7 +77,7 @@ lane AS MATERIALIZED (
 -- not looked for key by key. `next` is the smallest key that the walk has not come to.
 walk AS (
     SELECT l.retry, l.n, l.pos, l.inclusive, l.circle, l.now, 0 AS step, 0 AS acc, 0 AS turn, 0 AS weight,
-        l.credit, NULL::text COLLATE "C" AS key,
+        l.credit, NULL::text COLLATE "C" AS key, NULL::tid AS row,
         (CASE WHEN l.inclusive THEN l.pos ELSE l.pos || E'\x01' END) COLLATE "C" AS next,
         false AS wrapped, l.left_of_turn, ids, ids IS NULL OR 0 = ANY (ids) AS all_lines,
         l.mark_key, l.mark_rank, l.mark_at, l.mark_place
@@ -86,22 +86,22 @@ walk AS (
     SELECT w.retry, w.n, w.pos, w.inclusive, w.circle, w.now, w.step + 1,
         w.acc + least(w.n, t.turn), t.turn, t.weight,
         CASE WHEN t.turn = 0 THEN w.credit WHEN k.wrapped THEN 0 WHEN t.is_new THEN w.credit - 1 ELSE w.credit + 1 END,
-        k.key, (k.key || E'\x01') COLLATE "C", k.wrapped, w.left_of_turn, w.ids, w.all_lines,
+        k.key, k.row, (k.key || E'\x01') COLLATE "C", k.wrapped, w.left_of_turn, w.ids, w.all_lines,
         w.mark_key, w.mark_rank, w.mark_at, w.mark_place
     FROM walk w
     CROSS JOIN LATERAL (
         -- The first message of the next key: before the line of the mark, and from the mark on.
-        (SELECT m.fairness_key AS key, m.rank, m.place, w.wrapped FROM redrive.message m
+        (SELECT m.fairness_key AS key, m.rank, m.place, m.ctid AS row, w.wrapped FROM redrive.message m
             WHERE w.all_lines AND w.mark_rank >= 0 AND w.next <= w.mark_key AND m.queue_id = $1 AND m.state = 1
                 AND m.retry = w.retry AND m.fairness_key >= w.next AND m.fairness_key < w.mark_key
             ORDER BY m.fairness_key, m.rank, m.visible_at, m.place LIMIT 1)
         UNION ALL
-        (SELECT m.fairness_key, m.rank, m.place, w.wrapped FROM redrive.message m
+        (SELECT m.fairness_key, m.rank, m.place, m.ctid, w.wrapped FROM redrive.message m
             WHERE w.all_lines AND w.mark_rank >= 0 AND w.next <= w.mark_key AND m.queue_id = $1 AND m.state = 1
                 AND m.retry = w.retry AND m.fairness_key = w.mark_key AND m.rank < w.mark_rank
             ORDER BY m.fairness_key, m.rank, m.visible_at, m.place LIMIT 1)
         UNION ALL
-        (SELECT m.fairness_key, m.rank, m.place, w.wrapped FROM redrive.message m
+        (SELECT m.fairness_key, m.rank, m.place, m.ctid, w.wrapped FROM redrive.message m
             WHERE w.all_lines AND m.queue_id = $1 AND m.state = 1 AND m.retry = w.retry
                 AND (m.fairness_key, m.rank, m.visible_at, m.place) >= (
                     CASE WHEN w.next <= w.mark_key THEN w.mark_key ELSE w.next END,
@@ -111,30 +111,30 @@ walk AS (
             ORDER BY m.fairness_key, m.rank, m.visible_at, m.place LIMIT 1)
         UNION ALL
         (SELECT line.*, w.wrapped FROM unnest(w.ids) AS wanted (id) CROSS JOIN LATERAL (
-                SELECT m.fairness_key AS key, m.rank, m.place FROM redrive.message m
+                SELECT m.fairness_key AS key, m.rank, m.place, m.ctid FROM redrive.message m
                 WHERE m.queue_id = $1 AND m.class_id = wanted.id AND m.class_id <> 0 AND m.state = 1
                     AND m.retry = w.retry AND m.fairness_key >= w.next
                 ORDER BY m.fairness_key, m.rank, m.visible_at, m.place LIMIT 1) line
             WHERE NOT w.all_lines ORDER BY line.key LIMIT 1)
         UNION ALL
         -- Round the corner, where there is nothing further on.
-        (SELECT m.fairness_key, m.rank, m.place, true FROM redrive.message m
+        (SELECT m.fairness_key, m.rank, m.place, m.ctid, true FROM redrive.message m
             WHERE w.all_lines AND NOT w.wrapped AND w.mark_rank >= 0 AND m.queue_id = $1 AND m.state = 1
                 AND m.retry = w.retry AND m.fairness_key < w.mark_key
             ORDER BY m.fairness_key, m.rank, m.visible_at, m.place LIMIT 1)
         UNION ALL
-        (SELECT m.fairness_key, m.rank, m.place, true FROM redrive.message m
+        (SELECT m.fairness_key, m.rank, m.place, m.ctid, true FROM redrive.message m
             WHERE w.all_lines AND NOT w.wrapped AND w.mark_rank >= 0 AND m.queue_id = $1 AND m.state = 1
                 AND m.retry = w.retry AND m.fairness_key = w.mark_key AND m.rank < w.mark_rank
             ORDER BY m.fairness_key, m.rank, m.visible_at, m.place LIMIT 1)
         UNION ALL
-        (SELECT m.fairness_key, m.rank, m.place, true FROM redrive.message m
+        (SELECT m.fairness_key, m.rank, m.place, m.ctid, true FROM redrive.message m
             WHERE w.all_lines AND NOT w.wrapped AND m.queue_id = $1 AND m.state = 1 AND m.retry = w.retry
                 AND (m.fairness_key, m.rank, m.visible_at, m.place) >= (w.mark_key, w.mark_rank, w.mark_at, w.mark_place)
             ORDER BY m.fairness_key, m.rank, m.visible_at, m.place LIMIT 1)
         UNION ALL
         (SELECT line.*, true FROM unnest(w.ids) AS wanted (id) CROSS JOIN LATERAL (
-                SELECT m.fairness_key AS key, m.rank, m.place FROM redrive.message m
+                SELECT m.fairness_key AS key, m.rank, m.place, m.ctid FROM redrive.message m
                 WHERE m.queue_id = $1 AND m.class_id = wanted.id AND m.class_id <> 0 AND m.state = 1
                     AND m.retry = w.retry
                 ORDER BY m.fairness_key, m.rank, m.visible_at, m.place LIMIT 1) line

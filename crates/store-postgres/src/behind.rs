@@ -17,7 +17,7 @@ use crate::row::{Columns, Kept, millis, rank};
 
 /// A look is taken after so many messages were handed out, or after a part of what the last one read: the more there
 /// is to read, the more it costs.
-const LOOK_AFTER: u64 = 512;
+const LOOK_AFTER: u64 = 1_024;
 const LOOK_SHARE: u64 = 4;
 /// From so many entries on they are worth remembering.
 const MANY: u64 = 256;

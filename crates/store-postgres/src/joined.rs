@@ -20,9 +20,6 @@ use crate::together::{Apart, Ask, Together};
 
 /// Most items of a call that is joined with others; a larger one is worth a statement of its own.
 const JOINED_ITEMS: usize = 16;
-/// Most messages of a lease that is joined. Where the walk over the keys has come is known when a claim has ended: two at the
-/// same time would walk over the same keys, and find each other's messages taken.
-const JOINED_LEASES: usize = 256;
 
 /// What calls of a verb must have in common: the queue, the time, and whether dedup keys are among them, because those
 /// need more than one statement.
@@ -206,7 +203,7 @@ impl Shared {
         request: LeaseRequest,
     ) -> Result<Leased, QueueError> {
         request.check()?;
-        if request.pick != Pick::Fair || request.limit.get() > JOINED_LEASES {
+        if request.pick != Pick::Fair || request.limit.get() > JOINED_ITEMS {
             return self.lease_alone(now, &[request]).await;
         }
         let key = LeaseKey {

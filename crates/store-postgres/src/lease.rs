@@ -3,6 +3,8 @@
 //! The claim is one statement. Whose turn it is, is what an instance keeps for itself: where its walk over the keys of a
 //! lane has come, and how much the retry lane is owed.
 
+use std::sync::Arc;
+
 use redrive_core::lease::LeaseId;
 use redrive_core::lifecycle::{self, Verb};
 use redrive_core::limits::BATCH_BYTES_MAX;
@@ -11,6 +13,7 @@ use redrive_core::policy::{LaneCredit, RetryLane};
 use redrive_core::queue::QueueName;
 use redrive_core::time::Timestamp;
 use redrive_store::{LaneChoice, LeaseRequest, Leased, Limit, Now, Pick, QueueNotFound, StoreError, Swept};
+use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio_postgres::Row;
 
 use crate::behind::Behind;
@@ -49,6 +52,10 @@ pub(crate) struct Turns {
     credit: LaneCredit,
     fresh: Walk,
     retry: Walk,
+    /// Whether the last claim was served before it had come round all keys. Then the next one waits until it is known how far
+    /// that one came: two from the same place would walk over the same keys, and find each other's messages taken.
+    many_keys: bool,
+    line: Arc<Mutex<()>>,
     /// What claims leave out.
     pub(crate) behind: Behind,
 }
@@ -133,6 +140,8 @@ struct Claimed {
     behind: Behind,
     /// In the order of the picks.
     messages: Vec<Picked>,
+    /// Whose turn it is as long as the walk has not been told. The claim has to be committed then.
+    line: Option<OwnedMutexGuard<()>>,
 }
 
 struct Picked {
@@ -209,7 +218,7 @@ impl Shared {
             let limit = request.limit.get() - leased.messages.len();
             let ask = Ask { limit, fresh: fresh && lane_fresh, retry: retry && lane_retry, sweep_first };
             let was_paused = known.queue.pauses.holds_queue(self.link.now_at_least(now));
-            let claimed = self.claim(&session, &known, now, request, consumers, &ask).await?;
+            let claimed = self.claim(&mut session, &known, now, request, consumers, &ask).await?;
             self.link.saw(claimed.status.now);
             leased.at = claimed.status.now;
             match claimed.status.stamp {
@@ -238,15 +247,19 @@ impl Shared {
             // Others may be about to end what is overdue: what they make ready is more to have.
             leased.more |= claimed.status.due;
             let taken = self.served(&known, &ask, &claimed);
-            let left_out = claimed.behind.leaves_out();
-            let Claimed { status, messages, .. } = claimed;
+            let Claimed { status, behind, messages, line } = claimed;
+            if let Some(line) = line {
+                // Where the next one begins is known; it need not wait for the disk, too.
+                drop(line);
+                session.commit_and_stay().await?;
+            }
             leased.messages.extend(messages.into_iter().map(|picked| picked.kept.message));
             if leased.messages.len() >= request.limit.get() {
                 // Full, so there may be more; unless all that is left are retries, and no more of them may be out.
                 leased.more |= status.has_fresh || items(taken.retry) < i64::from(status.retries_left);
                 return Ok(());
             }
-            if left_out {
+            if behind.leaves_out() {
                 // It may be among what was left out.
                 self.forget_behind(&request.queue);
                 continue;
@@ -292,13 +305,14 @@ impl Shared {
     /// One statement.
     async fn claim(
         &self,
-        session: &Session,
+        session: &mut Session,
         known: &Known,
         now: Now,
         request: &LeaseRequest,
         consumers: &[&str],
         ask: &Ask,
     ) -> Result<Claimed, Fault> {
+        let line = self.line(known.id).await;
         let turns = self.turns().entry(known.id).or_default().clone();
         let settings = &known.settings;
         // Counted and handed out by one at a time, or two would both see room for the last one.
@@ -379,17 +393,38 @@ impl Shared {
             &retry.place,
             &overdue,
         ];
-        let rows = if let Some(held) = held {
-            let rows = held.rows(&self.link.sql.claim, &params).await?;
-            held.commit().await?;
-            rows
-        } else {
-            session.commit_rows(&self.link.sql.claim, &params).await?
+        let sql = &self.link.sql.claim;
+        let rows = match (held, &line) {
+            (Some(held), _) => {
+                let rows = held.rows(sql, &params).await?;
+                held.commit().await?;
+                rows
+            }
+            (None, Some(_)) => session.begin_with(sql, &params).await?,
+            (None, None) => session.commit_rows(sql, &params).await?,
         };
-        self.claimed(session, known, turns.behind, &rows).await.map_err(Fault::after_commit)
+        let is_open = in_flight.is_none() && line.is_some();
+        let claimed = self.claimed(session, known, turns.behind, &rows).await;
+        let mut claimed = claimed.map_err(|fault| if is_open { fault } else { fault.after_commit() })?;
+        if is_open && claimed.messages.is_empty() {
+            session.end_and_stay().await;
+        } else if is_open {
+            claimed.line = line;
+        }
+        Ok(claimed)
     }
 
-    /// What a claim has answered. It is committed by now.
+    /// Waits for the claim before this one, where that matters.
+    async fn line(&self, queue: i32) -> Option<OwnedMutexGuard<()>> {
+        let line = {
+            let mut all = self.turns();
+            let turns = all.entry(queue).or_default();
+            turns.many_keys.then(|| Arc::clone(&turns.line))
+        };
+        Some(line?.lock_owned().await)
+    }
+
+    /// What a claim has answered.
     async fn claimed(
         &self,
         session: &Session,
@@ -413,7 +448,7 @@ impl Shared {
             let lane = if retry { Lane::Retry } else { Lane::Fresh };
             messages.push(Picked { kept, lane, weight, credit, new_circle });
         }
-        Ok(Claimed { status, behind, messages })
+        Ok(Claimed { status, behind, messages, line: None })
     }
 
     /// Remembers whose turn it was.
@@ -422,6 +457,10 @@ impl Shared {
         let mut all = self.turns();
         let turns = all.entry(known.id).or_default();
         let status = &claimed.status;
+        if let [first, .., last] = &claimed.messages[..] {
+            let [first, last] = [first, last].map(|picked| &picked.kept.message.spec.fairness_key);
+            turns.many_keys = first != last && !claimed.messages.iter().any(|picked| picked.new_circle);
+        }
         if !status.due {
             turns.behind.nothing_overdue(&claimed.behind, status.now);
         }

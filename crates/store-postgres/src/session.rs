@@ -126,11 +126,8 @@ impl Link {
         params: &[Param<'_>],
     ) -> Result<(Session, Vec<Row>), Fault> {
         let mut session = self.session().await?;
-        session.open = true;
-        let first = session.rows(statement, params);
-        let (begun, rows) = futures::future::join(session.word(&self.begin, false), first).await;
-        begun?;
-        Ok((session, rows?))
+        let rows = session.begin_with(statement, params).await?;
+        Ok((session, rows))
     }
 
     /// Whether statements can be prepared ahead, and COPY be used.
@@ -236,6 +233,19 @@ impl Session {
         Ok(&self.client()?.place)
     }
 
+    /// Begins a transaction with a statement; both go in one round trip.
+    pub(crate) async fn begin_with(
+        &mut self,
+        statement: &Statement,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, Fault> {
+        self.open = true;
+        let (begun, rows) =
+            futures::future::join(self.word(&self.link.begin, false), self.rows(statement, params)).await;
+        begun?;
+        rows
+    }
+
     /// Carries out a statement within a transaction, or one that only reads.
     pub(crate) async fn rows(&self, statement: &Statement, params: &[Param<'_>]) -> Result<Vec<Row>, Fault> {
         self.ask(statement, params, false).await
@@ -316,6 +326,11 @@ impl Session {
 
     /// Ends the transaction; what it did is there. Where the answer is lost, it is found out.
     pub(crate) async fn commit(mut self) -> Result<(), Fault> {
+        self.commit_and_stay().await
+    }
+
+    /// The same, where more is to be done with the connection.
+    pub(crate) async fn commit_and_stay(&mut self) -> Result<(), Fault> {
         let (mark, place) = (self.link.mark(), self.place()?.clone());
         match self.commit_with(mark).await {
             Err(Fault::Unknown(lost)) => {
@@ -350,6 +365,11 @@ impl Session {
 
     /// Ends a transaction that has only read. What it has read is right, whatever becomes of it.
     pub(crate) async fn end(mut self) {
+        self.end_and_stay().await;
+    }
+
+    /// The same, where more is to be done with the connection.
+    pub(crate) async fn end_and_stay(&mut self) {
         self.open = self.word("COMMIT", false).await.is_err();
     }
 
