@@ -62,7 +62,7 @@ pub(crate) struct ServeArguments {
     port: PortArguments,
     /// Takes the time from `POST /test/clock` instead of the machine.
     #[cfg(feature = "test-clock")]
-    #[arg(long)]
+    #[arg(long, hide = true)]
     test_clock: bool,
     /// The file with the configuration; `redrive.toml` where there is one and nothing is said.
     #[arg(long, value_name = "FILE")]
