@@ -6,7 +6,9 @@ use crate::compare::alike;
 use crate::page::Page;
 use crate::play::play;
 
-pub(crate) const CHECKS: [(&str, fn() -> Result<(), String>); 6] = [
+type Check = fn() -> Result<(), String>;
+
+pub(crate) const CHECKS: [(&str, Check); 6] = [
     ("harness::what_changes_may_differ", what_changes_may_differ),
     ("harness::commands_that_nothing_runs_are_found", commands_that_nothing_runs_are_found),
     ("harness::a_page_is_one_shell", a_page_is_one_shell),

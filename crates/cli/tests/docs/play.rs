@@ -67,8 +67,8 @@ pub(crate) fn play(root: &Path, mut page: Page, bless: bool) -> Result<(), Strin
 
 impl Stage {
     fn set(dir: &Path, page: &Page) -> Result<Self, String> {
-        let serves = page.steps.iter().any(|step| starts_server(&step.command));
-        let server = if serves { None } else { Some(Server::start(dir)?) };
+        let own = page.steps.iter().any(|step| starts_server(&step.command));
+        let server = if own { None } else { Some(Server::start(dir)?) };
         let port = match &server {
             Some(server) => server.port().to_owned(),
             None => free_port()?.to_string(),
@@ -76,7 +76,7 @@ impl Stage {
         let home = dir.join("home");
         std::fs::create_dir(&home).map_err(|error| error.to_string())?;
         let mut variables = vec![("REDRIVE_URL", format!("http://127.0.0.1:{port}"))];
-        if serves {
+        if own {
             variables.push(("REDRIVE_LISTEN", format!("127.0.0.1:{port}")));
         }
         let shell = Shell::start(&home, &variables)?;
@@ -127,6 +127,6 @@ fn blessed(expected: &[String], got: &[String]) -> Vec<String> {
 }
 
 fn difference(expected: &[String], got: &[String]) -> String {
-    let shown = |lines: &[String]| lines.iter().map(|line| format!("    {line}\n")).collect::<String>();
+    let shown = |lines: &[String]| lines.iter().flat_map(|line| ["    ", line, "\n"]).collect::<String>();
     format!("expected:\n{}got:\n{}", shown(expected), shown(got))
 }

@@ -4,7 +4,7 @@ use std::io::{BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 use std::time::Duration;
 
@@ -98,7 +98,7 @@ fn goes_on(command: &str) -> bool {
 }
 
 fn listen(mut from: impl Read + Send + 'static) -> Receiver<Output> {
-    let (tell, told) = channel();
+    let (tell, told) = sync_channel(1);
     thread::spawn(move || {
         while let Some(output) = next(&mut from) {
             if tell.send(output).is_err() {

@@ -117,5 +117,5 @@ fn linked(kind: &str, blocks: &[Block]) -> String {
         Some(_) => format!("[{word}](#{})", word.to_lowercase()),
         None => word.to_owned(),
     };
-    kind.split(' ').map(linked).collect::<Vec<_>>().join(" ").replace('<', "of ").replace('>', "")
+    kind.split(' ').map(linked).collect::<Vec<_>>().join(" ").replace("map<", "map of ").replace('>', "")
 }

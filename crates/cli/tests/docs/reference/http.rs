@@ -43,8 +43,7 @@ pub(crate) fn make(root: &Path) -> Result<String, String> {
 /// The calls about one subject.
 fn calls(api: &Value, tag: &Value, page: &mut String) {
     let name = tag["name"].as_str().unwrap_or_default();
-    let (first, rest) = name.split_at(1.min(name.len()));
-    let _ = write!(page, "\n## {}{rest}\n\n{}.\n\n", first.to_uppercase(), words(tag, "description"));
+    let _ = write!(page, "\n## Calls: {name}\n\n{}.\n\n", words(tag, "description"));
     page.push_str("| call | | takes | answers |\n|---|---|---|---|\n");
     for (path, calls) in api["paths"].as_object().into_iter().flatten() {
         for (method, call) in calls.as_object().into_iter().flatten() {

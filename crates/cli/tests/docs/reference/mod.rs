@@ -25,21 +25,21 @@ pub(crate) const CHECKS: [(&str, Check); 2] =
 /// Holds a page of the reference against what the code says, or writes it.
 pub(crate) fn hold(root: &Path, name: &str, make: Make, bless: bool) -> Result<(), String> {
     let path = root.join("docs/reference").join(format!("{name}.md"));
-    let made = make(root)?;
+    let text = make(root)?;
     if bless {
-        return std::fs::write(&path, made).map_err(|error| format!("{}: {error}", path.display()));
+        return std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()));
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
-    let first = written.lines().zip(made.lines()).position(|(old, new)| old != new);
-    if written == made {
+    let first = written.lines().zip(text.lines()).position(|(old, new)| old != new);
+    if written == text {
         return Ok(());
     }
-    let line = first.unwrap_or_else(|| written.lines().count().min(made.lines().count()));
-    let at = |text: &str| text.lines().nth(line).unwrap_or("(nothing)").to_owned();
+    let line = first.unwrap_or_else(|| written.lines().count().min(text.lines().count()));
+    let at = |page: &str| page.lines().nth(line).unwrap_or("(nothing)").to_owned();
     Err(format!(
         "docs/reference/{name}.md:{}: it says\n    {}\nbut it should be\n    {}\nREDRIVE_BLESS=1 writes it",
         line + 1,
         at(&written),
-        at(&made)
+        at(&text)
     ))
 }
