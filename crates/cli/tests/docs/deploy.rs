@@ -7,6 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::Check;
+use crate::reference::configuration::default_file;
 use crate::reference::metrics::{Family, families};
 use crate::server::Server;
 
@@ -148,11 +149,9 @@ fn the_settings_start_a_server(root: &Path) -> Result<(), String> {
         Server::start_with(dir.path(), &variables)
             .map_err(|problem| format!("deploy/Containerfile: {problem}"))?,
     );
-    let written = std::fs::read_to_string(root.join("crates/cli/src/config.rs")).unwrap_or_default();
-    let strange = variables.iter().map(|(name, _)| name.trim_start_matches("REDRIVE_")).find(|name| {
-        !written.contains(&format!("\"{name}\"")) && !written.contains(&format!("{}:", name.to_lowercase()))
-    });
-    strange.map_or(Ok(()), |name| Err(format!("deploy/Containerfile: nothing reads REDRIVE_{name}")))
+    let known = default_file()?;
+    let strange = variables.iter().find(|(name, _)| !known.contains(&format!("# {name}")));
+    strange.map_or(Ok(()), |(name, _)| Err(format!("deploy/Containerfile: nothing reads {name}")))
 }
 
 /// What the Debian package is made of: files of the repository are there, the others are made by `cargo xtask deb`.

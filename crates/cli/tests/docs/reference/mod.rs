@@ -1,6 +1,7 @@
 //! The reference: each page is made from the code, or compared with it.
 
 mod cli;
+pub(crate) mod configuration;
 mod errors;
 mod events;
 mod grpc;
@@ -15,8 +16,13 @@ use crate::Check;
 type Make = fn(&Path) -> Result<String, String>;
 
 /// The pages that are made.
-pub(crate) const PAGES: [(&str, Make); 4] =
-    [("cli", cli::make), ("http", http::make), ("grpc", grpc::make), ("metrics", metrics::make)];
+pub(crate) const PAGES: [(&str, Make); 5] = [
+    ("cli", cli::make),
+    ("configuration", configuration::make),
+    ("http", http::make),
+    ("grpc", grpc::make),
+    ("metrics", metrics::make),
+];
 
 /// The pages that are written by hand and compared.
 pub(crate) const CHECKS: [(&str, Check); 2] =
