@@ -21,7 +21,7 @@ mod store;
 #[cfg(feature = "fuzzing")]
 pub fn configured(file: &str, environment: &str) -> Result<(), String> {
     let said = |error: anyhow::Error| format!("{error:#}");
-    let written = config::Layer::written(file).map_err(said)?;
+    let (written, _) = config::Layer::written(file).map_err(|problems| problems.to_string())?;
     let variable = |name: &str| {
         let of = |line: &str| Some(line.strip_prefix(name)?.strip_prefix('=')?.to_owned());
         environment.lines().find_map(of)

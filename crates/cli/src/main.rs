@@ -3,15 +3,22 @@
 mod bench;
 mod clock;
 mod config;
+mod confirm;
+mod exit;
 mod exposure;
 mod key;
 mod logs;
+mod output;
 mod port;
+mod progress;
+mod remote;
 mod schema;
 mod serve;
+mod span;
 mod store;
 mod system;
 mod traces;
+mod when;
 
 use std::process::ExitCode;
 
@@ -63,7 +70,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             eprintln!("redrive: {error:#}");
-            ExitCode::FAILURE
+            exit::Exit::Failed.into()
         }
     }
 }

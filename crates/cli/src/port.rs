@@ -3,14 +3,14 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::Args;
 use redrive_broker::pause;
 use redrive_core::time::Millis;
 use redrive_server::{ConnectionLimits, Port, PortConfig, Tls};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::config::Layer;
+use crate::config::{Layer, Wrong};
 use crate::exposure::{self, Guard};
 
 /// Files that the store and the process itself may have open beside the connections.
@@ -68,8 +68,8 @@ impl PortSettings {
         let tls = match (&layer.tls_cert, &layer.tls_key) {
             (Some(cert), Some(key)) => Some((cert.clone(), key.clone())),
             (None, None) => None,
-            (Some(_), None) => bail!("tls_cert: needs tls_key beside it"),
-            (None, Some(_)) => bail!("tls_key: needs tls_cert beside it"),
+            (Some(_), None) => return Err(Wrong::value("tls_cert", "needs tls_key beside it")),
+            (None, Some(_)) => return Err(Wrong::value("tls_key", "needs tls_cert beside it")),
         };
         let usual = ConnectionLimits::default();
         let connections = ConnectionLimits {
@@ -77,10 +77,10 @@ impl PortSettings {
             per_address_max: layer.connections_per_address_max,
         };
         if connections.max == 0 {
-            bail!("connections_max: must be at least 1");
+            return Err(Wrong::value("connections_max", "must be at least 1"));
         }
         if connections.per_address_max == Some(0) {
-            bail!("connections_per_address_max: must be at least 1");
+            return Err(Wrong::value("connections_per_address_max", "must be at least 1"));
         }
         Ok(Self {
             tls,

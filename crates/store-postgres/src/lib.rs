@@ -24,6 +24,7 @@ mod error;
 mod expire;
 mod extend;
 mod fast;
+mod inspect;
 mod joined;
 mod lapse;
 mod lease;
@@ -55,6 +56,7 @@ mod together;
 mod work;
 
 pub use clock::StoreClock;
+pub use inspect::{Inspection, SchemaState, inspect};
 pub use migrate::schema_sql;
 pub use options::{Durability, Options, Patience, WrongOption};
 pub use store::PostgresStore;
