@@ -156,7 +156,7 @@ fn the_settings_start_a_server(root: &Path) -> Result<(), String> {
 
 /// What the Debian package is made of: files of the repository are there, the others are made by `cargo xtask deb`.
 fn the_package_has_its_files(root: &Path) -> Result<(), String> {
-    let manifest: toml::Value =
+    let manifest: toml::Table =
         read(root, "crates/cli/Cargo.toml")?.parse().map_err(|error: toml::de::Error| error.to_string())?;
     let assets = manifest
         .get("package")
