@@ -94,7 +94,8 @@ fn a_failure_that_the_page_hides_is_found() -> Result<(), String> {
 fn a_page_may_start_a_server() -> Result<(), String> {
     played(
         "```console\n$ cargo run --bin redrive -- serve\n…\nredrive is ready on http://127.0.0.1:7400\n```\n\
-         ```sh\ncurl -sf http://127.0.0.1:7400/readyz\n```\n",
+         ```sh\ncurl -sf http://127.0.0.1:7400/readyz\n```\n<!-- the server is stopped here -->\n\
+         ```console\n$ curl -s http://127.0.0.1:7400/readyz\n$ echo $?\n7\n```\n",
     )?;
     let other = played("```console\n$ redrive serve --listen nowhere\nredrive is ready\n```\n");
     if other.is_err() { Ok(()) } else { Err("a server that did not start was not noticed".to_owned()) }

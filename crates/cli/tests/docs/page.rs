@@ -7,6 +7,9 @@ use std::path::Path;
 /// How a block says that it is left out; the reason follows.
 const NOT_RUN: &str = "<!-- not run: ";
 
+/// Where the reader stops the server of the page.
+const STOP: &str = "<!-- the server is stopped here -->";
+
 /// Names for a shell that pages do not use: a block is `console`, with output, or `sh`, without.
 const OTHER_SHELLS: [&str; 6] = ["bash", "shell", "shell-session", "sh-session", "terminal", "zsh"];
 
@@ -38,6 +41,8 @@ pub(crate) enum Kind {
     Told(Range<usize>),
     /// A `sh` block: it must succeed, whatever it prints.
     Script,
+    /// The server of the page is stopped.
+    Stop,
 }
 
 /// A fenced block.
@@ -84,6 +89,9 @@ impl Page {
                 _ => {}
             }
         }
+        let stops = prose.into_iter().filter(|&line| lines[line] == STOP);
+        steps.extend(stops.map(|line| Step { line: line + 1, command: STOP.to_owned(), kind: Kind::Stop }));
+        steps.sort_by_key(|step| step.line);
         Ok(Self { name: name.to_owned(), lines, steps })
     }
 }

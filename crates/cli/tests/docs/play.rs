@@ -85,8 +85,11 @@ impl Stage {
 
     fn run(&mut self, step: &Step) -> Result<Output, String> {
         let command = step.command.replace(&format!(":{PORT}"), &format!(":{}", self.port));
-        let output =
-            if starts_server(&command) { self.shell.serve(&command) } else { self.shell.run(&command) }?;
+        let output = match step.kind {
+            Kind::Stop => self.shell.stop(),
+            _ if starts_server(&command) => self.shell.serve(&command),
+            _ => self.shell.run(&command),
+        }?;
         let text = output.text.replace(&format!(":{}", self.port), &format!(":{PORT}"));
         Ok(Output { text: text.replace(&self.dir, "~"), ..output })
     }

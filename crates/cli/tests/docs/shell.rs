@@ -72,14 +72,19 @@ impl Shell {
     /// Starts a server, and waits until it says that it is ready. It ends with the page.
     pub(crate) fn serve(&mut self, command: &str) -> Result<Output, String> {
         self.finish(&format!(
-            "exec {{served}}< <({command} </dev/null 2>&1)
+            "exec {{served}}< <({command} </dev/null 2>&1); serving=$!
              while IFS= read -r -u $served line; do
                printf '%s\\n' \"$line\"
                case $line in 'redrive is ready on '*) break ;; esac
              done
-             cat <&$served >>serve.log &
+             cat <&$served >>serve.log & drained=$!
              [[ $line == 'redrive is ready on '* ]]"
         ))
+    }
+
+    /// Tells the server of the page to end, and waits until it has.
+    pub(crate) fn stop(&mut self) -> Result<Output, String> {
+        self.finish("kill -TERM $(pgrep -P $serving) $serving; wait $drained")
     }
 
     fn finish(&mut self, command: &str) -> Result<Output, String> {
