@@ -11,7 +11,8 @@ use crate::reference::configuration::default_file;
 use crate::reference::metrics::{Family, families};
 use crate::server::Server;
 
-pub(crate) const CHECKS: [(&str, Check); 5] = [
+pub(crate) const CHECKS: [(&str, Check); 6] = [
+    ("deploy::what_no_server_tells_is_found", what_no_server_tells_is_found),
     ("deploy::metrics_exist", metrics_exist),
     ("deploy::every_alert_has_its_section", every_alert_has_its_section),
     ("deploy::the_unit_is_one", the_unit_is_one),
@@ -60,11 +61,39 @@ fn unknown(expr: &str, known: &BTreeMap<String, Family>) -> Vec<String> {
             continue;
         };
         let selector = after.strip_prefix('{').and_then(|after| after.split('}').next()).unwrap_or_default();
-        let labels = selector.split(',').filter_map(|label| label.split(['=', '!']).next()).map(str::trim);
+        // Every second part stands in quotes.
+        let outside = selector.split('"').step_by(2).flat_map(|part| part.split(','));
+        let labels = outside.filter_map(|label| label.split(['=', '!']).next()).map(str::trim);
         let missing = labels.filter(|label| !label.is_empty() && !family.labels.contains(*label));
         wrong.extend(missing.map(|label| format!("{expr}: {name} has no label {label}")));
     }
     wrong
+}
+
+fn what_no_server_tells_is_found(_root: &Path) -> Result<(), String> {
+    let family = |kind: &str| Family {
+        kind: kind.to_owned(),
+        labels: ["queue".to_owned()].into(),
+        ..Family::default()
+    };
+    let known: BTreeMap<String, Family> = [
+        ("redrive_run_seconds".to_owned(), family("histogram")),
+        ("redrive_dead_total".to_owned(), family("counter")),
+    ]
+    .into();
+    for (expr, wrong) in [
+        ("sum by (queue) (increase(redrive_dead_total{queue=~\"a,b\"}[5m])) > 1", 0),
+        ("rate(redrive_run_seconds_bucket{queue!=\"a\"}[5m])", 0),
+        ("rate(redrive_dead[5m])", 1),
+        ("rate(redrive_dead_total_bucket[5m]) / redrive_made_up", 2),
+        ("redrive_dead_total{state=\"dead\"}", 1),
+    ] {
+        let found = unknown(expr, &known);
+        if found.len() != wrong {
+            return Err(format!("{expr}: {wrong} were expected, not {found:?}"));
+        }
+    }
+    Ok(())
 }
 
 fn every_alert_has_its_section(root: &Path) -> Result<(), String> {

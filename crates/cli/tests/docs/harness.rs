@@ -53,6 +53,7 @@ fn commands_that_nothing_runs_are_found() -> Result<(), String> {
         ("```bash\nls\n```\n", "p.md:1: a shell is called"),
         ("```console\nls\n```\n", "p.md:2: output without a command"),
         ("<!-- not run: -->\n```sh\nls\n```\n", "p.md:2: left out without a reason"),
+        ("```rust\nfn main() {}\n```\n", "p.md:1: a program that nothing compiles"),
         ("```console\n$ ls\n", "p.md:1: a block without an end"),
     ] {
         match Page::parse("p.md", text) {

@@ -13,6 +13,9 @@ const STOP: &str = "<!-- the server is stopped here -->";
 /// Names for a shell that pages do not use: a block is `console`, with output, or `sh`, without.
 const OTHER_SHELLS: [&str; 6] = ["bash", "shell", "shell-session", "sh-session", "terminal", "zsh"];
 
+/// Pages whose Rust is compiled, by the documentation tests of the crate `redrive`.
+const COMPILED: [&str; 0] = [];
+
 /// What a page calls, wherever a command stands.
 const PROGRAMS: [&str; 4] = ["redrive ", "cargo ", "curl ", "$ "];
 
@@ -85,6 +88,9 @@ impl Page {
                     if let Some(line) = fence.inside.clone().find(|&line| lines[line].starts_with("$ ")) {
                         return Err(at(line, "a command that nothing runs: the block must be `console`"));
                     }
+                }
+                rust if rust.starts_with("rust") && !COMPILED.contains(&name) => {
+                    return Err(at(start - 1, "a program that nothing compiles"));
                 }
                 _ => {}
             }
