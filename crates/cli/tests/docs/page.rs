@@ -95,8 +95,8 @@ impl Page {
                 _ => {}
             }
         }
-        let stops = prose.into_iter().filter(|&line| lines[line] == STOP);
-        steps.extend(stops.map(|line| Step { line: line + 1, command: STOP.to_owned(), kind: Kind::Stop }));
+        let ends = prose.into_iter().filter(|&line| lines[line] == STOP);
+        steps.extend(ends.map(|line| Step { line: line + 1, command: STOP.to_owned(), kind: Kind::Stop }));
         steps.sort_by_key(|step| step.line);
         Ok(Self { name: name.to_owned(), lines, steps })
     }

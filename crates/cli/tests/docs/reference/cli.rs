@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
+use super::add;
+
 const INTRODUCTION: &str = "\
 # The command line
 
@@ -37,7 +39,7 @@ fn describe(path: &[String], text: &mut String) -> Result<(), String> {
     let help = help(path)?;
     let name = [&["redrive".to_owned()], path].concat().join(" ");
     let level = "#".repeat(path.len().max(1) + 1);
-    text.push_str(&format!("\n{level} {name}\n\n```text\n{}\n```\n", help.trim_end()));
+    add(text, &format!("\n{level} {name}\n\n```text\n{}\n```\n", help.trim_end()));
     for command in commands(&help) {
         describe(&[path, &[command]].concat(), text)?;
     }
@@ -51,7 +53,7 @@ fn help(path: &[String]) -> Result<String, String> {
         return Err(format!("{path:?}: {}", String::from_utf8_lossy(&output.stderr)));
     }
     let text = String::from_utf8(output.stdout).map_err(|error| error.to_string())?;
-    Ok(text.lines().map(|line| format!("{}\n", line.trim_end())).collect())
+    Ok(text.lines().flat_map(|line| [line.trim_end(), "\n"]).collect())
 }
 
 /// The names below `Commands:`; `help` describes nothing new.

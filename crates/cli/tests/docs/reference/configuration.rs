@@ -1,8 +1,9 @@
 //! `docs/reference/configuration.md`, from the file that `redrive config default` prints.
 
-use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
+
+use super::add;
 
 const INTRODUCTION: &str = "\
 # Configuration
@@ -45,7 +46,7 @@ pub(crate) fn make(_root: &Path) -> Result<String, String> {
         let (name, value) = value.split_once(" = ").ok_or_else(|| format!("this is no value: {value}"))?;
         let value = if commented { format!("none; such as `{value}`") } else { format!("`{value}`") };
         let names: Vec<String> = names.split(", ").map(|name| format!("`{name}`")).collect();
-        let _ = writeln!(page, "| `{name}` | {value} | {} | {about} |", names.join(", "));
+        add(&mut page, &format!("| `{name}` | {value} | {} | {about} |\n", names.join(", ")));
     }
     page.push_str(REST);
     Ok(page)

@@ -1,7 +1,8 @@
 //! `docs/reference/grpc.md`, from the `.proto` file and the comments in it.
 
-use std::fmt::Write;
 use std::path::Path;
+
+use super::add;
 
 const PROTO: &str = "crates/wire/proto/redrive/v1/redrive.proto";
 
@@ -28,16 +29,19 @@ pub(crate) fn make(root: &Path) -> Result<String, String> {
     let mut page = INTRODUCTION.to_owned();
     let about =
         text.lines().take_while(|line| line.starts_with("//")).map(comment).collect::<Vec<_>>().join("\n");
-    let _ = write!(page, "\n{about}\n");
+    add(&mut page, &format!("\n{about}\n"));
     let blocks = blocks(&text)?;
     for block in &blocks {
         let title = if block.kind == "service" { "##" } else { "###" };
         if block.kind != "service" && !page.contains("\n## Messages\n") {
             page.push_str("\n## Messages\n");
         }
-        let _ = write!(page, "\n{title} {}\n\n", if block.kind == "service" { "Calls" } else { &block.name });
+        add(
+            &mut page,
+            &format!("\n{title} {}\n\n", if block.kind == "service" { "Calls" } else { &block.name }),
+        );
         if !block.about.is_empty() {
-            let _ = write!(page, "{}\n\n", block.about);
+            add(&mut page, &format!("{}\n\n", block.about));
         }
         if block.entries.is_empty() {
             page.push_str("Has no fields.\n");
@@ -45,8 +49,10 @@ pub(crate) fn make(root: &Path) -> Result<String, String> {
         }
         page.push_str("| | | |\n|---|---|---|\n");
         for [name, kind, about] in &block.entries {
-            let _ =
-                writeln!(page, "| `{name}` | {} | {} |", linked(kind, &blocks), about.replace('|', "\\|"));
+            add(
+                &mut page,
+                &format!("| `{name}` | {} | {} |\n", linked(kind, &blocks), about.replace('|', "\\|")),
+            );
         }
     }
     Ok(page)

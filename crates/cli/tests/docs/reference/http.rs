@@ -1,9 +1,10 @@
 //! `docs/reference/http.md`, from the description of the API that the server serves.
 
-use std::fmt::Write;
 use std::path::Path;
 
 use serde_json::{Map, Value};
+
+use super::add;
 
 const INTRODUCTION: &str = "\
 # HTTP
@@ -43,7 +44,7 @@ pub(crate) fn make(root: &Path) -> Result<String, String> {
 /// The calls about one subject.
 fn calls(api: &Value, tag: &Value, page: &mut String) {
     let name = tag["name"].as_str().unwrap_or_default();
-    let _ = write!(page, "\n## Calls: {name}\n\n{}.\n\n", words(tag, "description"));
+    add(page, &format!("\n## Calls: {name}\n\n{}.\n\n", words(tag, "description")));
     page.push_str("| call | | takes | answers |\n|---|---|---|---|\n");
     for (path, calls) in api["paths"].as_object().into_iter().flatten() {
         for (method, call) in calls.as_object().into_iter().flatten() {
@@ -82,8 +83,7 @@ fn answers(call: &Value) -> String {
 }
 
 fn object(name: &str, schema: &Value, page: &mut String) {
-    let _ =
-        write!(page, "\n### {name}\n\n{}\n\n| field | | |\n|---|---|---|\n", words(schema, "description"));
+    add(page, &format!("\n### {name}\n\n{}\n\n| field | | |\n|---|---|---|\n", words(schema, "description")));
     let required: Vec<&str> =
         schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     for (field, value) in schema["properties"].as_object().into_iter().flatten() {
@@ -153,5 +153,5 @@ fn anchored(name: &str) -> String {
 
 fn line(page: &mut String, cells: &[&str]) {
     let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
-    let _ = writeln!(page, "| {} |", cells.join(" | "));
+    add(page, &format!("| {} |\n", cells.join(" | ")));
 }

@@ -1,9 +1,9 @@
 //! `docs/reference/metrics.md`, from what a server answers that was made to count everything once.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
 use std::path::Path;
 
+use super::add;
 use crate::server::Server;
 use crate::shell::Shell;
 
@@ -59,7 +59,7 @@ pub(crate) fn make(_root: &Path) -> Result<String, String> {
     for (name, family) in families()? {
         let labels: Vec<String> = family.labels.iter().map(|label| format!("`{label}`")).collect();
         let about = family.about.trim_end_matches('.');
-        let _ = writeln!(page, "| `{name}` | {} | {} | {about} |", family.kind, labels.join(", "));
+        add(&mut page, &format!("| `{name}` | {} | {} | {about} |\n", family.kind, labels.join(", ")));
     }
     Ok(page)
 }

@@ -49,3 +49,8 @@ pub(crate) fn hold(root: &Path, name: &str, make: Make, bless: bool) -> Result<(
         at(&text)
     ))
 }
+
+/// Goes on with a page.
+fn add(page: &mut String, text: &str) {
+    page.push_str(text);
+}
