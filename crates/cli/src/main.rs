@@ -14,6 +14,7 @@ mod progress;
 mod remote;
 mod schema;
 mod serve;
+mod simulate;
 mod span;
 mod store;
 mod system;
@@ -42,6 +43,8 @@ enum Command {
     Serve(Box<serve::ServeArguments>),
     /// Prints the schema that PostgreSQL keeps the queues in, as SQL. `serve` makes it by itself where it may.
     Schema(schema::SchemaArguments),
+    /// Shows what a retry policy does: when a message is tried again, and what that makes of a queue under load.
+    Simulate(Box<simulate::SimulateArguments>),
     /// API keys.
     #[command(subcommand)]
     Key(key::KeyCommand),
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.command {
         Command::Serve(arguments) => serve::run(*arguments).map(done),
         Command::Schema(arguments) => schema::run(arguments).map(done),
+        Command::Simulate(arguments) => Ok(arguments.run()),
         Command::Key(command) => key::run(&command).map(done),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::BenchParseOnly => bench::parse_only().map(done),

@@ -1,0 +1,6 @@
+//! The commands that need no server, and those that look at a machine: the real binary, with good input and with bad.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod run;
+mod simulate;
