@@ -3,6 +3,7 @@
 mod bench;
 mod clock;
 mod config;
+mod config_command;
 mod confirm;
 mod exit;
 mod exposure;
@@ -43,6 +44,8 @@ enum Command {
     Serve(Box<serve::ServeArguments>),
     /// Prints the schema that PostgreSQL keeps the queues in, as SQL. `serve` makes it by itself where it may.
     Schema(schema::SchemaArguments),
+    /// Checks, prints and explains the configuration of the server.
+    Config(config_command::ConfigArguments),
     /// Shows what a retry policy does: when a message is tried again, and what that makes of a queue under load.
     Simulate(Box<simulate::SimulateArguments>),
     /// API keys.
@@ -64,6 +67,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.command {
         Command::Serve(arguments) => serve::run(*arguments).map(done),
         Command::Schema(arguments) => schema::run(arguments).map(done),
+        Command::Config(arguments) => Ok(arguments.run()),
         Command::Simulate(arguments) => Ok(arguments.run()),
         Command::Key(command) => key::run(&command).map(done),
         Command::Bench(arguments) => bench::run(&arguments),
