@@ -18,6 +18,7 @@ mod serve;
 mod simulate;
 mod span;
 mod store;
+mod store_command;
 mod system;
 mod traces;
 mod when;
@@ -46,6 +47,8 @@ enum Command {
     Schema(schema::SchemaArguments),
     /// Checks, prints and explains the configuration of the server.
     Config(config_command::ConfigArguments),
+    /// Checks, counts, repairs and copies the directory of an embedded store. No server may have it open.
+    Store(store_command::StoreDirectoryArguments),
     /// Shows what a retry policy does: when a message is tried again, and what that makes of a queue under load.
     Simulate(Box<simulate::SimulateArguments>),
     /// API keys.
@@ -68,6 +71,7 @@ fn main() -> ExitCode {
         Command::Serve(arguments) => serve::run(*arguments).map(done),
         Command::Schema(arguments) => schema::run(arguments).map(done),
         Command::Config(arguments) => Ok(arguments.run()),
+        Command::Store(arguments) => Ok(arguments.run()),
         Command::Simulate(arguments) => Ok(arguments.run()),
         Command::Key(command) => key::run(&command).map(done),
         Command::Bench(arguments) => bench::run(&arguments),

@@ -5,3 +5,4 @@
 mod config;
 mod run;
 mod simulate;
+mod store;
