@@ -9,6 +9,7 @@ mod exit;
 mod exposure;
 mod key;
 mod logs;
+mod manual;
 mod output;
 mod port;
 mod progress;
@@ -25,7 +26,7 @@ mod when;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 #[cfg(feature = "mimalloc")]
 #[global_allocator]
@@ -33,7 +34,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// A durable work queue for work that fails.
 #[derive(Debug, Parser)]
-#[command(name = "redrive", version, about, max_term_width = 110)]
+#[command(name = "redrive", version, about, max_term_width = 110, disable_help_subcommand = true)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -56,6 +57,12 @@ enum Command {
     Key(key::KeyCommand),
     /// Measures the server, or puts load on one.
     Bench(bench::BenchArguments),
+    /// Prints completions for a shell.
+    Completion(manual::CompletionArguments),
+    /// Prints the manual page, or writes one for each command.
+    Man(manual::ManArguments),
+    /// Explains the program, or one of its commands; with `--all` every command.
+    Help(manual::HelpArguments),
     /// Serves the handler beside which `bench` measures.
     #[command(hide = true)]
     BenchParseOnly,
@@ -73,6 +80,11 @@ fn main() -> ExitCode {
         Command::Config(arguments) => Ok(arguments.run()),
         Command::Store(arguments) => Ok(arguments.run()),
         Command::Simulate(arguments) => Ok(arguments.run()),
+        Command::Completion(arguments) => {
+            Ok(manual::ended(manual::completion(&arguments, Arguments::command())))
+        }
+        Command::Man(arguments) => Ok(manual::ended(manual::man(&arguments, Arguments::command()))),
+        Command::Help(arguments) => Ok(manual::ended(manual::help(&arguments, Arguments::command()))),
         Command::Key(command) => key::run(&command).map(done),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::BenchParseOnly => bench::parse_only().map(done),
