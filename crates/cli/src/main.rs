@@ -5,6 +5,7 @@ mod clock;
 mod config;
 mod config_command;
 mod confirm;
+mod doctor;
 mod exit;
 mod exposure;
 mod key;
@@ -50,6 +51,8 @@ enum Command {
     Config(config_command::ConfigArguments),
     /// Checks, counts, repairs and copies the directory of an embedded store. No server may have it open.
     Store(store_command::StoreDirectoryArguments),
+    /// Checks whether the machine, the configuration and the server are fit for work.
+    Doctor(Box<doctor::DoctorArguments>),
     /// Shows what a retry policy does: when a message is tried again, and what that makes of a queue under load.
     Simulate(Box<simulate::SimulateArguments>),
     /// API keys.
@@ -79,6 +82,7 @@ fn main() -> ExitCode {
         Command::Schema(arguments) => schema::run(arguments).map(done),
         Command::Config(arguments) => Ok(arguments.run()),
         Command::Store(arguments) => Ok(arguments.run()),
+        Command::Doctor(arguments) => Ok(arguments.run()),
         Command::Simulate(arguments) => Ok(arguments.run()),
         Command::Completion(arguments) => {
             Ok(manual::ended(manual::completion(&arguments, Arguments::command())))
