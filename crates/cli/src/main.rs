@@ -22,6 +22,7 @@ mod span;
 mod store;
 mod store_command;
 mod system;
+mod top;
 mod traces;
 mod when;
 
@@ -51,6 +52,8 @@ enum Command {
     Config(config_command::ConfigArguments),
     /// Checks, counts, repairs and copies the directory of an embedded store. No server may have it open.
     Store(store_command::StoreDirectoryArguments),
+    /// Shows the queues of a server live, and leases counting down to overdue.
+    Top(top::TopArguments),
     /// Checks whether the machine, the configuration and the server are fit for work.
     Doctor(Box<doctor::DoctorArguments>),
     /// Shows what a retry policy does: when a message is tried again, and what that makes of a queue under load.
@@ -82,6 +85,7 @@ fn main() -> ExitCode {
         Command::Schema(arguments) => schema::run(arguments).map(done),
         Command::Config(arguments) => Ok(arguments.run()),
         Command::Store(arguments) => Ok(arguments.run()),
+        Command::Top(arguments) => Ok(arguments.run()),
         Command::Doctor(arguments) => Ok(arguments.run()),
         Command::Simulate(arguments) => Ok(arguments.run()),
         Command::Completion(arguments) => {

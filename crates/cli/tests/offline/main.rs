@@ -8,3 +8,4 @@ mod manual;
 mod run;
 mod simulate;
 mod store;
+mod top;
