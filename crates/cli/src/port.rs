@@ -14,7 +14,7 @@ use crate::config::{Layer, Wrong};
 use crate::exposure::{self, Guard};
 
 /// Files that the store and the process itself may have open beside the connections.
-const OTHER_FILES: u64 = 256;
+pub(crate) const OTHER_FILES: u64 = 256;
 /// How often it is looked whether the certificate was renewed.
 const RENEWED: Millis = Millis::from_secs(10);
 
@@ -89,6 +89,16 @@ impl PortSettings {
             insecure_without_tls: layer.insecure_without_tls.unwrap_or(false),
             insecure_without_keys: layer.insecure_without_keys.unwrap_or(false),
         })
+    }
+
+    /// Most connections.
+    pub(crate) fn connections_max(&self) -> u32 {
+        self.connections.max
+    }
+
+    /// Whether it speaks TLS.
+    pub(crate) fn has_tls(&self) -> bool {
+        self.tls.is_some()
     }
 
     /// With no more connections than there can be files. A store that cannot open a file is worse than a client that is

@@ -52,6 +52,12 @@ impl std::fmt::Debug for Connection {
 }
 
 impl ConnectionArguments {
+    /// Whether somebody said which server is meant.
+    pub(crate) fn is_said(&self) -> bool {
+        let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        self.url.is_some() || self.context.is_some() || set("REDRIVE_URL") || set("REDRIVE_CONTEXT")
+    }
+
     /// What they mean on this machine.
     pub(crate) fn resolve(&self) -> Result<Connection, Failure> {
         self.within(|name| std::env::var(name).ok())
@@ -159,7 +165,7 @@ mod tests {
         assert_eq!(seen(&of([None; 3], &[xdg, env, ("REDRIVE_TOKEN", "e")])), ("http://env/", "e"));
         assert_eq!(seen(&of([Some("http://flag"), None, None], &[xdg, env])), ("http://flag/", ""));
         let named = of([None, None, Some("test")], &[xdg, env]);
-        assert_eq!((seen(&named).0, named.ca), ("http://test/", Some("t.pem".into())));
+        assert_eq!((seen(&named).0, named.ca.clone()), ("http://test/", Some("t.pem".into())));
     }
 
     #[test]
