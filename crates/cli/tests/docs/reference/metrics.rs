@@ -50,7 +50,7 @@ metrics > metrics.txt
 #[derive(Debug, Default)]
 pub(crate) struct Family {
     pub(crate) kind: String,
-    about: String,
+    pub(crate) about: String,
     pub(crate) labels: BTreeSet<String>,
 }
 
