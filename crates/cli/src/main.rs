@@ -1,22 +1,32 @@
 //! The program `redrive`. The only place where a store, a clock, a broker and a server are put together.
 
+mod arguments;
 mod bench;
 mod clock;
 mod config;
 mod config_command;
 mod confirm;
+mod dead;
 mod doctor;
+mod enqueue;
+mod events;
 mod exit;
 mod exposure;
 mod key;
+mod keys;
+mod lease;
 mod logs;
 mod manual;
+mod message;
+mod operation;
 mod output;
 mod port;
 mod progress;
+mod queue;
 mod remote;
 mod schema;
 mod serve;
+mod settle;
 mod simulate;
 mod span;
 mod store;
@@ -36,7 +46,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// A durable work queue for work that fails.
 #[derive(Debug, Parser)]
-#[command(name = "redrive", version, about, max_term_width = 110, disable_help_subcommand = true)]
+#[command(name = "redrive", version, max_term_width = 110, disable_help_subcommand = true)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -48,19 +58,42 @@ enum Command {
     Serve(Box<serve::ServeArguments>),
     /// Prints the schema that PostgreSQL keeps the queues in, as SQL. `serve` makes it by itself where it may.
     Schema(schema::SchemaArguments),
+    /// Queues and their settings.
+    Queue(queue::QueueArguments),
+    /// Puts work into a queue, and prints its id.
+    Enqueue(Box<enqueue::EnqueueArguments>),
+    /// Takes work from a queue, and prints the receipts that settle it.
+    Lease(lease::LeaseArguments),
+    /// The work is done.
+    Ack(settle::AckArguments),
+    /// The work failed; the queue's policy says when it is tried again.
+    Nack(settle::NackArguments),
+    /// The work takes longer.
+    Extend(settle::ExtendArguments),
+    /// Gives work back unharmed.
+    Release(settle::ReleaseArguments),
+    /// The work must never be tried again.
+    Bury(settle::BuryArguments),
+    /// Messages: looking at them, moving and discarding them.
+    Message(Box<message::MessageArguments>),
+    /// Dead letters: what was given up, and the way back.
+    Dead(Box<dead::DeadArguments>),
+    /// Work on many messages, and how far it is.
+    Operation(operation::OperationArguments),
+    /// What happens, as it happens.
+    Events(events::EventsArguments),
+    /// Shows the queues of a server live, and leases counting down to overdue.
+    Top(top::TopArguments),
+    /// API keys.
+    Key(keys::KeyArguments),
     /// Checks, prints and explains the configuration of the server.
     Config(config_command::ConfigArguments),
     /// Checks, counts, repairs and copies the directory of an embedded store. No server may have it open.
     Store(store_command::StoreDirectoryArguments),
-    /// Shows the queues of a server live, and leases counting down to overdue.
-    Top(top::TopArguments),
     /// Checks whether the machine, the configuration and the server are fit for work.
     Doctor(Box<doctor::DoctorArguments>),
     /// Shows what a retry policy does: when a message is tried again, and what that makes of a queue under load.
     Simulate(Box<simulate::SimulateArguments>),
-    /// API keys.
-    #[command(subcommand)]
-    Key(key::KeyCommand),
     /// Measures the server, or puts load on one.
     Bench(bench::BenchArguments),
     /// Prints completions for a shell.
@@ -83,6 +116,19 @@ fn main() -> ExitCode {
     let outcome = match arguments.command {
         Command::Serve(arguments) => serve::run(*arguments).map(done),
         Command::Schema(arguments) => schema::run(arguments).map(done),
+        Command::Queue(arguments) => Ok(queue::run(arguments)),
+        Command::Enqueue(arguments) => Ok(enqueue::run(*arguments)),
+        Command::Lease(arguments) => Ok(lease::run(arguments)),
+        Command::Ack(arguments) => Ok(settle::ack(arguments)),
+        Command::Nack(arguments) => Ok(settle::nack(arguments)),
+        Command::Extend(arguments) => Ok(settle::extend(arguments)),
+        Command::Release(arguments) => Ok(settle::release(arguments)),
+        Command::Bury(arguments) => Ok(settle::bury(arguments)),
+        Command::Message(arguments) => Ok(message::run(*arguments)),
+        Command::Dead(arguments) => Ok(dead::run(*arguments)),
+        Command::Operation(arguments) => Ok(operation::run(arguments)),
+        Command::Events(arguments) => Ok(events::run(arguments)),
+        Command::Key(arguments) => keys::run(arguments),
         Command::Config(arguments) => Ok(arguments.run()),
         Command::Store(arguments) => Ok(arguments.run()),
         Command::Top(arguments) => Ok(arguments.run()),
@@ -93,7 +139,6 @@ fn main() -> ExitCode {
         }
         Command::Man(arguments) => Ok(manual::ended(manual::man(&arguments, Arguments::command()))),
         Command::Help(arguments) => Ok(manual::ended(manual::help(&arguments, Arguments::command()))),
-        Command::Key(command) => key::run(&command).map(done),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::BenchParseOnly => bench::parse_only().map(done),
         Command::Openapi => openapi().map(done),

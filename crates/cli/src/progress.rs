@@ -34,6 +34,26 @@ impl Progress {
         Self { bar }
     }
 
+    /// Of a file of so many bytes.
+    pub(crate) fn bytes(output: &Output, total: u64) -> Self {
+        let progress = Self::new(output, "0 lines", Some(total));
+        let template = "redrive: [{bar:30}] {bytes}/{total_bytes} {eta} {msg}";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            progress.bar.set_style(style.progress_chars("=> "));
+        }
+        progress
+    }
+
+    /// So many bytes and so many lines are done; one of them is what the bar is about.
+    pub(crate) fn reached(&self, bytes: u64, lines: u64) {
+        if self.bar.length().is_some() {
+            self.bar.set_position(bytes);
+            self.bar.set_message(format!("{lines} lines"));
+        } else {
+            self.bar.set_position(lines);
+        }
+    }
+
     pub(crate) fn is_shown(&self) -> bool {
         !self.bar.is_hidden()
     }
@@ -42,9 +62,9 @@ impl Progress {
         self.bar.set_position(position);
     }
 
-    /// Says a line without tearing the bar.
-    pub(crate) fn say(&self, output: &Output, text: &str) {
-        self.bar.suspend(|| output.say(text));
+    /// Prints something without tearing the bar.
+    pub(crate) fn suspended<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.bar.suspend(print)
     }
 }
 

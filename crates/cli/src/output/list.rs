@@ -19,10 +19,6 @@ impl<'a, T: Row> List<'a, T> {
         Self { output, rows: Vec::new(), count: 0, of: PhantomData }
     }
 
-    pub(crate) fn count(&self) -> usize {
-        self.count
-    }
-
     pub(crate) fn item(&mut self, answer: &Answer<T>) -> Result<(), Failure> {
         self.count += 1;
         match self.output.format {

@@ -16,8 +16,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 pub(crate) use list::List;
-pub(crate) use table::{Cell, Column, Hue, card, table};
-pub(crate) use text::{clipped, printable};
+pub(crate) use table::{Cell, Column, card, table};
+pub(crate) use text::{counted, printable};
 pub(crate) use tree::Tree;
 
 use crate::remote::{Answer, Failure};
@@ -126,10 +126,14 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Prints data. Whoever reads it may have gone, which is no mistake.
     pub(crate) fn print(&self, text: &str) -> Result<(), Failure> {
+        self.bytes(text.as_bytes())
+    }
+
+    /// Prints data. Whoever reads it may have gone, which is no mistake.
+    pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), Failure> {
         let mut out = std::io::stdout().lock();
-        let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        let printed = out.write_all(bytes).and_then(|()| out.flush());
         printed.map_err(|error| match error.kind() {
             std::io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
             _ => Failure::Io("stdout".to_owned(), error),
@@ -145,6 +149,11 @@ impl Output {
         if !self.quiet {
             eprintln(&format!("redrive: {text}"));
         }
+    }
+
+    /// Says what is wrong with a part of what was asked for, while the rest goes on.
+    pub(crate) fn complain(&self, text: &str) {
+        eprintln(&format!("redrive: {}", printable(text)));
     }
 
     /// Says what went wrong, and how the program ends.
@@ -199,6 +208,17 @@ impl Output {
         match done {
             Ok(()) => ExitCode::SUCCESS,
             Err(failure) => self.failed(&failure),
+        }
+    }
+
+    /// Prints that something was done: a sentence for people, the server's answer for programs, where there is one.
+    pub(crate) fn told(&self, json: Option<&RawValue>, sentence: &str, id: &str) -> Result<(), Failure> {
+        match (self.format, json) {
+            (Format::Table, _) => self.line(&printable(sentence)),
+            (Format::Id, _) if id.is_empty() => Ok(()),
+            (Format::Id, _) => self.line(id),
+            (_, Some(json)) => self.raw(json),
+            (_, None) => Ok(()),
         }
     }
 

@@ -19,7 +19,7 @@ pub(crate) enum Column {
 
 /// A colour with a meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Hue {
+enum Hue {
     Good,
     Waiting,
     Busy,
@@ -80,11 +80,6 @@ impl Cell {
             _ => None,
         };
         Self { text: printable(word), hue }
-    }
-
-    #[must_use]
-    pub(crate) fn hue(self, hue: Hue) -> Self {
-        Self { hue: Some(hue), ..self }
     }
 
     fn drawn(self) -> comfy_table::Cell {

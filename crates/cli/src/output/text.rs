@@ -27,6 +27,11 @@ pub(crate) fn clipped(text: &str, max: usize) -> String {
     shown
 }
 
+/// So many of something.
+pub(crate) fn counted(count: u64, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -68,6 +68,11 @@ impl Remote {
 
     /// A request for what is at these segments of a path, whatever characters they have.
     pub(crate) fn request(&self, method: Method, path: &[&str], query: &Query) -> RequestBuilder {
+        self.endless(method, path, query).timeout(ANSWER)
+    }
+
+    /// The same for an answer that may go on for ever.
+    pub(crate) fn endless(&self, method: Method, path: &[&str], query: &Query) -> RequestBuilder {
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.pop_if_empty().extend(path);
@@ -75,7 +80,7 @@ impl Remote {
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
         }
-        self.http.request(method, url).timeout(ANSWER)
+        self.http.request(method, url)
     }
 
     pub(crate) async fn get<T: DeserializeOwned>(
@@ -155,7 +160,7 @@ impl Remote {
         Failure::Unreachable { url: self.base.to_string(), why }
     }
 
-    fn stranger(&self, what: String) -> Failure {
+    pub(super) fn stranger(&self, what: String) -> Failure {
         Failure::Stranger { url: self.base.to_string(), what }
     }
 }

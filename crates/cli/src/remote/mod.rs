@@ -8,6 +8,7 @@ mod client;
 mod connection;
 mod contexts;
 mod failure;
+mod pages;
 
 use std::process::ExitCode;
 
@@ -16,7 +17,8 @@ use clap::Args;
 pub(crate) use answer::Answer;
 pub(crate) use client::{Query, Remote};
 pub(crate) use connection::{Connection, ConnectionArguments};
-pub(crate) use failure::{Failure, Refused};
+pub(crate) use failure::Failure;
+pub(crate) use pages::{HowMany, Pages};
 
 use crate::output::{Output, OutputArguments};
 
@@ -42,7 +44,8 @@ impl Asking {
         let output = self.output.output();
         let connection = self.connection;
         ask(&output.clone(), async move || {
-            let remote = Remote::new(&connection.resolve()?)?;
+            let connection: Connection = connection.resolve()?;
+            let remote = Remote::new(&connection)?;
             work(&Session { remote, output }).await
         })
     }
