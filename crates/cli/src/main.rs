@@ -46,7 +46,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// A durable work queue for work that fails.
 #[derive(Debug, Parser)]
-#[command(name = "redrive", version, about, max_term_width = 110, disable_help_subcommand = true)]
+#[command(name = "redrive", version, max_term_width = 110, disable_help_subcommand = true)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -82,18 +82,18 @@ enum Command {
     Operation(operation::OperationArguments),
     /// What happens, as it happens.
     Events(events::EventsArguments),
+    /// Shows the queues of a server live, and leases counting down to overdue.
+    Top(top::TopArguments),
+    /// API keys.
+    Key(keys::KeyArguments),
     /// Checks, prints and explains the configuration of the server.
     Config(config_command::ConfigArguments),
     /// Checks, counts, repairs and copies the directory of an embedded store. No server may have it open.
     Store(store_command::StoreDirectoryArguments),
-    /// Shows the queues of a server live, and leases counting down to overdue.
-    Top(top::TopArguments),
     /// Checks whether the machine, the configuration and the server are fit for work.
     Doctor(Box<doctor::DoctorArguments>),
     /// Shows what a retry policy does: when a message is tried again, and what that makes of a queue under load.
     Simulate(Box<simulate::SimulateArguments>),
-    /// API keys.
-    Key(keys::KeyArguments),
     /// Measures the server, or puts load on one.
     Bench(bench::BenchArguments),
     /// Prints completions for a shell.
@@ -116,16 +116,6 @@ fn main() -> ExitCode {
     let outcome = match arguments.command {
         Command::Serve(arguments) => serve::run(*arguments).map(done),
         Command::Schema(arguments) => schema::run(arguments).map(done),
-        Command::Config(arguments) => Ok(arguments.run()),
-        Command::Store(arguments) => Ok(arguments.run()),
-        Command::Top(arguments) => Ok(arguments.run()),
-        Command::Doctor(arguments) => Ok(arguments.run()),
-        Command::Simulate(arguments) => Ok(arguments.run()),
-        Command::Completion(arguments) => {
-            Ok(manual::ended(manual::completion(&arguments, Arguments::command())))
-        }
-        Command::Man(arguments) => Ok(manual::ended(manual::man(&arguments, Arguments::command()))),
-        Command::Help(arguments) => Ok(manual::ended(manual::help(&arguments, Arguments::command()))),
         Command::Queue(arguments) => Ok(queue::run(arguments)),
         Command::Enqueue(arguments) => Ok(enqueue::run(*arguments)),
         Command::Lease(arguments) => Ok(lease::run(arguments)),
@@ -139,6 +129,16 @@ fn main() -> ExitCode {
         Command::Operation(arguments) => Ok(operation::run(arguments)),
         Command::Events(arguments) => Ok(events::run(arguments)),
         Command::Key(arguments) => keys::run(arguments),
+        Command::Config(arguments) => Ok(arguments.run()),
+        Command::Store(arguments) => Ok(arguments.run()),
+        Command::Top(arguments) => Ok(arguments.run()),
+        Command::Doctor(arguments) => Ok(arguments.run()),
+        Command::Simulate(arguments) => Ok(arguments.run()),
+        Command::Completion(arguments) => {
+            Ok(manual::ended(manual::completion(&arguments, Arguments::command())))
+        }
+        Command::Man(arguments) => Ok(manual::ended(manual::man(&arguments, Arguments::command()))),
+        Command::Help(arguments) => Ok(manual::ended(manual::help(&arguments, Arguments::command()))),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::BenchParseOnly => bench::parse_only().map(done),
         Command::Openapi => openapi().map(done),

@@ -114,10 +114,23 @@ impl PortSettings {
         self
     }
 
+    /// Whether the port could be opened there; `keys` as far as is known.
+    pub(crate) fn check(&self, listen: SocketAddr, keys: bool) -> anyhow::Result<()> {
+        self.guarded(listen, keys)?;
+        if let Some((cert, key)) = &self.tls {
+            Tls::load(cert.clone(), key.clone()).map_err(|error| Wrong::value("tls_cert", error))?;
+        }
+        Ok(())
+    }
+
+    fn guarded(&self, listen: SocketAddr, keys: bool) -> anyhow::Result<()> {
+        let tls = Guard::new(self.tls.is_some(), self.insecure_without_tls);
+        exposure::check(listen, tls, Guard::new(keys, self.insecure_without_keys))
+    }
+
     /// Opens the port, unless it could be reached by more than it is protected from.
     pub(crate) fn open(self, listen: SocketAddr, keys: bool) -> anyhow::Result<Port> {
-        let tls = Guard::new(self.tls.is_some(), self.insecure_without_tls);
-        exposure::check(listen, tls, Guard::new(keys, self.insecure_without_keys))?;
+        self.guarded(listen, keys)?;
         let tls = self.tls.map(|(cert, key)| Tls::load(cert, key)).transpose().context("TLS")?;
         let config =
             PortConfig { connections: self.connections, open: !keys, allowed_hosts: self.allowed_hosts, tls };

@@ -108,6 +108,16 @@ impl Sources {
         Ok(Config { bootstrap, ..config })
     }
 
+    /// The same, where a server could be started with it as far as this can be known before: the log lines, the
+    /// certificate, and that others cannot listen. Whether the store has API keys is only known when it is open.
+    pub(crate) fn startable(&self) -> anyhow::Result<Config> {
+        let config = self.config()?;
+        let filter = crate::logs::filter(&config.log_level).map(drop);
+        let port = filter.and_then(|()| config.port.check(config.listen, true));
+        port.map_err(|error| self.located(error))?;
+        Ok(config)
+    }
+
     /// An error about a value, with the place where that stands.
     fn located(&self, error: anyhow::Error) -> anyhow::Error {
         let Some(key) = error.downcast_ref::<Wrong>().and_then(|wrong| Key::named(wrong.key)) else {

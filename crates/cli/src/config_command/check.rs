@@ -17,7 +17,7 @@ pub(crate) struct CheckArguments {
 
 pub(super) fn run(arguments: &CheckArguments, output: &Output) -> Result<(), Failure> {
     let read = Sources::read(Layer::default(), arguments.file.as_deref());
-    let checked = read.and_then(|sources| sources.config().map(|_| sources));
+    let checked = read.and_then(|sources| sources.startable().map(|_| sources));
     // What is wrong in a file is a line each.
     let problems: Vec<String> = match &checked {
         Ok(_) => Vec::new(),

@@ -14,7 +14,7 @@ pub(super) fn check(serve: ServeArguments) -> (Config, Vec<Finding>) {
             Some(file) => format!("{} and the environment are right", file.display()),
             None => "the defaults hold, with what the environment says".to_owned(),
         };
-        Ok((sources.config()?, said))
+        Ok((sources.startable()?, said))
     });
     match checked {
         Ok((config, said)) => (config, vec![Finding::ok(NAME, said)]),

@@ -1,13 +1,13 @@
 //! The flags of a policy.
 
 use std::num::NonZeroU32;
-use std::str::FromStr;
 
 use clap::Args;
 use redrive_core::invalid::Invalid;
 use redrive_core::policy::{Jitter, Multiplier, RetryPolicy};
 use redrive_core::time::Millis;
 
+use crate::arguments::OrNone;
 use crate::remote::Failure;
 use crate::span::Span;
 
@@ -22,27 +22,14 @@ pub(super) struct PolicyArguments {
     #[arg(long, value_name = "FACTOR", default_value = "2")]
     multiplier: f64,
     /// The longest delay, or `none`.
-    #[arg(long, value_name = "SPAN", value_parser = or_none::<Span>, default_value = "30s")]
+    #[arg(long, value_name = "SPAN", default_value = "30s")]
     max_delay: OrNone<Span>,
     /// How chance spreads the delays: `none`, `full`, or a share such as 0.1 for ± 10 %.
     #[arg(long, value_name = "JITTER", value_parser = jitter, default_value = "0.1")]
     jitter: Jitter,
     /// Most attempts, the first included, or `none`.
-    #[arg(long, value_name = "N", value_parser = or_none::<NonZeroU32>, default_value = "3")]
+    #[arg(long, value_name = "N", default_value = "3")]
     max_attempts: OrNone<NonZeroU32>,
-}
-
-/// A value, or the word for its absence. An `Option` would mean to clap that the flag may be left out.
-#[derive(Debug, Clone, Copy)]
-struct OrNone<T>(Option<T>);
-
-fn or_none<T: FromStr<Err: ToString>>(text: &str) -> Result<OrNone<T>, String> {
-    if text == "none" {
-        return Ok(OrNone(None));
-    }
-    text.parse()
-        .map(|value| OrNone(Some(value)))
-        .map_err(|wrong: T::Err| format!("{}, or `none`", wrong.to_string()))
 }
 
 fn jitter(text: &str) -> Result<Jitter, String> {
@@ -59,14 +46,21 @@ fn jitter(text: &str) -> Result<Jitter, String> {
 impl PolicyArguments {
     pub(super) fn policy(&self) -> Result<RetryPolicy, Failure> {
         let policy = RetryPolicy {
-            max_attempts: self.max_attempts.0,
+            max_attempts: limit(self.max_attempts),
             base_delay: Millis::new(self.base_delay.millis()),
             multiplier: Multiplier::new(self.multiplier).map_err(refused)?,
-            max_delay: self.max_delay.0.map(|span| Millis::new(span.millis())),
+            max_delay: limit(self.max_delay).map(|span| Millis::new(span.millis())),
             jitter: self.jitter,
         };
         policy.check().map_err(refused)?;
         Ok(policy)
+    }
+}
+
+fn limit<T>(value: OrNone<T>) -> Option<T> {
+    match value {
+        OrNone::None => None,
+        OrNone::Some(value) => Some(value),
     }
 }
 

@@ -44,6 +44,15 @@ fn a_wrong_value_is_told_with_who_said_it() {
         ("max_attempts = 0", "other.toml:1:1: max_attempts: must be at least 1"),
         ("tls_cert = \"a\"", "other.toml:1:1: tls_cert: needs tls_key beside it"),
         ("durability = \"local\"", "other.toml:1:1: durability: `local` must be sync, none"),
+        (
+            "listen = \"0.0.0.0:1\"",
+            "other.toml:1:1: listen: 0.0.0.0:1 can be reached from other machines, and TLS is missing",
+        ),
+        ("tls_cert = \"a\"\ntls_key = \"b\"", "other.toml:1:1: tls_cert: "),
+        (
+            "\n\nlog_level = \"redrive=loud\"",
+            "other.toml:3:1: log_level: `redrive=loud` is no filter of log lines",
+        ),
         ("listen = ", "other.toml:1:10: "),
         ("[server]\nlisten = \"127.0.0.1:1\"", "other.toml:1:2: unknown key `server`"),
     ] {

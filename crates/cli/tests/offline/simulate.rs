@@ -84,7 +84,7 @@ fn programs_get_numbers_that_add_up() {
 fn what_makes_no_sense_is_refused_by_name() {
     for (flags, said) in [
         ("--base-delay 5", "has no unit: write 5s for seconds"),
-        ("--max-delay soon", "or `none`"),
+        ("--max-delay soon", "or none for no limit"),
         ("--multiplier 0.5", "--multiplier: must lie between 1 and 1000"),
         ("--multiplier NaN", "--multiplier: must lie between 1 and 1000"),
         ("--jitter 2", "must lie between 0 and 1"),
