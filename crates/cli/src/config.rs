@@ -110,12 +110,7 @@ impl Layer {
     /// What the text of a file says. An error names line and column, and does not repeat the line: there may be a password
     /// in it.
     pub(crate) fn written(text: &str) -> anyhow::Result<Self> {
-        toml::from_str(text).map_err(|error: toml::de::Error| {
-            let at = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-            let (line, column) =
-                (at.matches('\n').count() + 1, at.chars().rev().take_while(|c| *c != '\n').count() + 1);
-            anyhow!("line {line}, column {column}: {}", error.message())
-        })
+        toml::from_str(text).map_err(|error| anyhow!(misplaced(text, &error)))
     }
 
     /// What the environment says, by `variable`.
@@ -168,6 +163,14 @@ impl Layer {
             insecure_without_keys: boolean("INSECURE_WITHOUT_KEYS")?,
         })
     }
+}
+
+/// What is wrong in a file of TOML, and where. The line is not repeated.
+pub(crate) fn misplaced(text: &str, error: &toml::de::Error) -> String {
+    let at = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let (line, column) =
+        (at.matches('\n').count() + 1, at.chars().rev().take_while(|c| *c != '\n').count() + 1);
+    format!("line {line}, column {column}: {}", error.message())
 }
 
 type Found = (String, String);

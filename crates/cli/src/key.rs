@@ -1,27 +1,13 @@
-//! `redrive key`: API keys.
+//! The API key that a server is started with.
 
 use std::path::Path;
 
 use anyhow::{Context, anyhow, bail};
-use clap::Subcommand;
 use redrive_core::access::{KeyId, Secret, Token};
 use rustix::rand::{GetRandomFlags, getrandom};
 
 /// The variable in which the key stands that may do everything.
 pub(crate) const BOOTSTRAP: &str = "REDRIVE_BOOTSTRAP_KEY";
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum KeyCommand {
-    /// Prints a new key to start a server with, as `REDRIVE_BOOTSTRAP_KEY`. No server is asked.
-    Generate,
-}
-
-pub(crate) fn run(command: &KeyCommand) -> anyhow::Result<()> {
-    match command {
-        KeyCommand::Generate => println!("{}", generate()?.expose()),
-    }
-    Ok(())
-}
 
 /// A key that nobody can guess.
 pub(crate) fn generate() -> anyhow::Result<Token> {

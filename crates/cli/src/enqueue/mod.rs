@@ -1,0 +1,192 @@
+//! `redrive enqueue`: puts work into a queue.
+
+mod batch;
+mod import;
+mod lines;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use data_encoding::BASE64;
+use redrive_core::limits::BATCH_BYTES_MAX;
+use redrive_wire::{Enqueued, NewMessage};
+use serde_json::value::RawValue;
+use tokio::io::AsyncReadExt;
+
+use crate::arguments::{pair, queue_name};
+use crate::remote::{Asking, Failure, Session};
+use crate::span::Span;
+use crate::when::When;
+
+#[derive(Debug, Args)]
+pub(crate) struct EnqueueArguments {
+    #[arg(value_parser = queue_name)]
+    queue: String,
+    /// The body, as text.
+    #[arg(group = "what")]
+    body: Option<String>,
+    /// Takes the body from a file; `-` is stdin.
+    #[arg(long, value_name = "FILE", group = "what")]
+    file: Option<PathBuf>,
+    /// The body, as JSON.
+    #[arg(long, value_name = "JSON", group = "what", value_parser = json)]
+    json_body: Option<String>,
+    /// Takes messages from a file, each a line of JSON such as {"body": "text", "type": "order"}; stdin where no file is
+    /// named.
+    #[arg(long, value_name = "FILE", group = "what", num_args = 0..=1, default_missing_value = "-",
+        conflicts_with = "MessageArguments")]
+    ndjson: Option<PathBuf>,
+    #[command(flatten)]
+    message: MessageArguments,
+    #[command(flatten)]
+    asking: Asking,
+}
+
+/// What is said about one message.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Message")]
+struct MessageArguments {
+    /// Its id, a UUID; the same id again is a duplicate.
+    #[arg(long, value_name = "ID")]
+    id: Option<String>,
+    /// What happened; consumers can ask for it.
+    #[arg(long = "type", value_name = "TYPE")]
+    kind: Option<String>,
+    /// Where it came from; consumers can ask for it.
+    #[arg(long)]
+    source: Option<String>,
+    /// How urgent it is: 0 to 9, 9 first.
+    #[arg(long, value_name = "0-9", value_parser = clap::value_parser!(u8).range(0..=9))]
+    priority: Option<u8>,
+    /// The tenant it belongs to: its fairness key.
+    #[arg(long)]
+    key: Option<String>,
+    /// The key that keeps it from being enqueued twice.
+    #[arg(long, value_name = "KEY")]
+    dedup_key: Option<String>,
+    /// Holds the dedup key until the message is done or dead, instead of for the queue's window.
+    #[arg(long, requires = "dedup_key")]
+    unique: bool,
+    /// Not before this much time.
+    #[arg(long, value_name = "SPAN", conflicts_with = "at")]
+    delay: Option<Span>,
+    /// Not before this time, or this span from now.
+    #[arg(long, value_name = "TIME|SPAN")]
+    at: Option<When>,
+    /// Not after this time, or this span from now.
+    #[arg(long, value_name = "TIME|SPAN")]
+    ttl: Option<When>,
+    /// How long its leases last.
+    #[arg(long, value_name = "SPAN")]
+    lease_timeout: Option<Span>,
+    /// How often it may be attempted.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_attempts: Option<u32>,
+    /// Travels with it; give it again for another.
+    #[arg(long = "header", value_name = "NAME=VALUE", value_parser = pair)]
+    headers: Vec<(String, String)>,
+    /// What the body is.
+    #[arg(long, value_name = "TYPE")]
+    content_type: Option<String>,
+}
+
+fn json(text: &str) -> Result<String, String> {
+    serde_json::from_str::<Box<RawValue>>(text)
+        .map(|json| json.get().to_owned())
+        .map_err(|error| format!("is no JSON: {error}"))
+}
+
+pub(crate) fn run(arguments: EnqueueArguments) -> ExitCode {
+    let EnqueueArguments { queue, body, file, json_body, ndjson, message, asking } = arguments;
+    asking.run(async |session| {
+        if let Some(file) = ndjson {
+            return import::run(session, &queue, &file).await;
+        }
+        let message = message.with_body(body, file, json_body).await?;
+        one(session, &queue, &message).await
+    })
+}
+
+async fn one(session: &Session, queue: &str, message: &NewMessage) -> Result<(), Failure> {
+    let answer = session.remote.post::<Enqueued>(&["v1", "queues", queue, "messages"], message).await?;
+    if answer.value.duplicate {
+        session.output.say("it was there already: this is the first one's id");
+    }
+    session.output.told(Some(&answer.json), &answer.value.id, &answer.value.id)
+}
+
+impl MessageArguments {
+    async fn with_body(
+        self,
+        body: Option<String>,
+        file: Option<PathBuf>,
+        json_body: Option<String>,
+    ) -> Result<NewMessage, Failure> {
+        let mut message = self.message();
+        if let Some(path) = file {
+            match String::from_utf8(read(&path).await?) {
+                Ok(text) => message.body = Some(text),
+                Err(bytes) => message.body_base64 = Some(BASE64.encode(bytes.as_bytes())),
+            }
+        } else if let Some(json) = json_body {
+            // It was JSON when it was read.
+            message.json = RawValue::from_string(json).ok();
+        } else if body.is_some() {
+            message.body = body;
+        } else {
+            let which = "say what: BODY, --file FILE, --json-body JSON or --ndjson; an empty body is \"\"";
+            return Err(Failure::Usage(which.to_owned()));
+        }
+        Ok(message)
+    }
+
+    fn message(self) -> NewMessage {
+        let span = |when: Option<When>| match when {
+            Some(When::Span(span)) => Some(span.millis()),
+            _ => None,
+        };
+        let time = |when: Option<When>| match when {
+            Some(When::At(time)) => Some(time),
+            _ => None,
+        };
+        let headers: BTreeMap<String, String> = self.headers.into_iter().collect();
+        NewMessage {
+            id: self.id,
+            content_type: self.content_type,
+            headers,
+            r#type: self.kind,
+            source: self.source,
+            priority: self.priority,
+            fairness_key: self.key,
+            dedup_key: self.dedup_key,
+            unique: self.unique.then(|| "until_done".to_owned()),
+            delay_ms: self.delay.map(Span::millis).or(span(self.at)),
+            visible_at: time(self.at),
+            ttl_ms: span(self.ttl),
+            expires_at: time(self.ttl),
+            lease_timeout_ms: self.lease_timeout.map(Span::millis),
+            max_attempts: self.max_attempts,
+            ..NewMessage::default()
+        }
+    }
+}
+
+/// A whole file, if it is not larger than any server takes.
+async fn read(path: &std::path::Path) -> Result<Vec<u8>, Failure> {
+    let named = path.display().to_string();
+    let failed = |error| Failure::Io(format!("reading {named}"), error);
+    let mut bytes = Vec::new();
+    let most = BATCH_BYTES_MAX as u64 + 1;
+    if path.as_os_str() == "-" {
+        tokio::io::stdin().take(most).read_to_end(&mut bytes).await.map_err(failed)?;
+    } else {
+        let file = tokio::fs::File::open(path).await.map_err(failed)?;
+        file.take(most).read_to_end(&mut bytes).await.map_err(failed)?;
+    }
+    if bytes.len() > BATCH_BYTES_MAX {
+        return Err(Failure::Usage(format!("body: {named} is larger than {BATCH_BYTES_MAX} bytes")));
+    }
+    Ok(bytes)
+}
