@@ -26,3 +26,4 @@ mod tls;
 mod tokens;
 #[cfg(feature = "otel")]
 mod traces;
+mod work;
