@@ -35,6 +35,7 @@ mod system;
 mod top;
 mod traces;
 mod when;
+mod work;
 
 use std::process::ExitCode;
 
@@ -74,6 +75,8 @@ enum Command {
     Release(settle::ReleaseArguments),
     /// The work must never be tried again.
     Bury(settle::BuryArguments),
+    /// Runs a program for each message of a queue.
+    Work(Box<work::WorkArguments>),
     /// Messages: looking at them, moving and discarding them.
     Message(Box<message::MessageArguments>),
     /// Dead letters: what was given up, and the way back.
@@ -124,6 +127,7 @@ fn main() -> ExitCode {
         Command::Extend(arguments) => Ok(settle::extend(arguments)),
         Command::Release(arguments) => Ok(settle::release(arguments)),
         Command::Bury(arguments) => Ok(settle::bury(arguments)),
+        Command::Work(arguments) => Ok(work::run(*arguments)),
         Command::Message(arguments) => Ok(message::run(*arguments)),
         Command::Dead(arguments) => Ok(dead::run(*arguments)),
         Command::Operation(arguments) => Ok(operation::run(arguments)),
