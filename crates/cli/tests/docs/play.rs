@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::compare::{alike, is_any_lines, same_line};
 use crate::page::{Kind, Page, Step};
@@ -13,6 +14,9 @@ const PORT: &str = "7400";
 
 /// Ports that the kernel gives to nobody by itself.
 const PORTS: std::ops::Range<u16> = 10_000..30_000;
+
+/// How far the ports of one process are apart: processes whose numbers follow each other are likely neighbours.
+const STRIDE: u32 = 101;
 
 /// How a page begins that starts its own server.
 const SERVES: [&str; 2] = ["redrive serve", "cargo run --bin redrive -- serve"];
@@ -100,16 +104,19 @@ fn starts_server(command: &str) -> bool {
     SERVES.iter().any(|serve| command.starts_with(serve)) && !command.ends_with('&') && !command.contains('|')
 }
 
-/// A port that is free now, and that no other page takes: processes that run at the same time have different numbers.
+/// A port that is free now, and that no other page takes: neither one of this process, nor of one that runs at the same time.
 fn free_port() -> Result<u16, String> {
+    static TAKEN: AtomicU32 = AtomicU32::new(0);
     let size = u32::from(PORTS.end - PORTS.start);
-    let first = u16::try_from(std::process::id() % size).map_err(|error| error.to_string())?;
-    let mut ports = (0..PORTS.end - PORTS.start)
-        .step_by(7)
-        .map(|step| PORTS.start + (first + step) % (PORTS.end - PORTS.start));
-    ports
-        .find(|&port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok())
-        .ok_or_else(|| "there is no free port".to_owned())
+    let mut numbers = (0..size).map(|_| {
+        let taken = TAKEN.fetch_add(STRIDE, Ordering::Relaxed);
+        (std::process::id() % size + taken) % size
+    });
+    let free = numbers.find_map(|number| {
+        let port = PORTS.start + u16::try_from(number).ok()?;
+        TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok().then_some(port)
+    });
+    free.ok_or_else(|| "there is no free port".to_owned())
 }
 
 fn lines(text: &str) -> Vec<String> {

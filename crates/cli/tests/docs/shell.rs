@@ -14,6 +14,9 @@ const END: u8 = 0x1e;
 /// A command that takes longer hangs; nothing in the docs takes a tenth of it.
 const HANGS: Duration = Duration::from_mins(3);
 
+/// How the README calls the binary.
+const CARGO_RUN: &str = "cargo run --bin redrive -- ";
+
 /// What cargo would do on the reader's machine. `cargo xtask test` runs the README's command with the real one.
 const CARGO: &str = r#"cargo() {
   case "$*" in
@@ -71,8 +74,9 @@ impl Shell {
 
     /// Starts a server, and waits until it says that it is ready. It ends with the page.
     pub(crate) fn serve(&mut self, command: &str) -> Result<Output, String> {
+        let command = command.replacen(CARGO_RUN, "redrive ", 1);
         self.finish(&format!(
-            "exec {{served}}< <({command} </dev/null 2>&1); serving=$!
+            "exec {{served}}< <(exec {command} </dev/null 2>&1); serving=$!
              while IFS= read -r -u $served line; do
                printf '%s\\n' \"$line\"
                case $line in 'redrive is ready on '*) break ;; esac
@@ -84,7 +88,7 @@ impl Shell {
 
     /// Tells the server of the page to end, and waits until it has.
     pub(crate) fn stop(&mut self) -> Result<Output, String> {
-        self.finish("kill -TERM $(pgrep -P $serving) $serving; wait $drained")
+        self.finish("kill -TERM $serving; wait $drained")
     }
 
     fn finish(&mut self, command: &str) -> Result<Output, String> {
