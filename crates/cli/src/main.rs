@@ -41,7 +41,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// A durable work queue for work that fails.
 #[derive(Debug, Parser)]
-#[command(name = "redrive", version, about, max_term_width = 110)]
+#[command(name = "redrive", version, max_term_width = 110)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
