@@ -102,6 +102,8 @@ impl Server {
                     None => return,
                     Some(Say::Credit(credit)) => {
                         self.credit = credit as usize;
+                        // It may have asked for more than there is room for now.
+                        leasing = None;
                         continue;
                     }
                     Some(Say::Settle(settles)) => self.settle(settles).await,

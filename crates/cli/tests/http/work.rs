@@ -338,3 +338,30 @@ async fn the_example_runs() {
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(said.contains("a thumbnail of cat.png, attempt 1"), "{said}");
 }
+
+#[tokio::test]
+async fn a_worker_works_over_tls_and_shows_its_key() {
+    let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
+    let made = rcgen::generate_simple_self_signed(names).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let (cert, key) = (file(dir.path(), "cert.pem"), file(dir.path(), "key.pem"));
+    std::fs::write(&cert, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let (cert, key) = (cert.to_str().unwrap(), key.to_str().unwrap());
+    let mut server = Server::keyed(&["--tls-cert", cert, "--tls-key", key]);
+    let trusted = reqwest::Certificate::from_pem(made.cert.pem().as_bytes()).unwrap();
+    server.client = reqwest::Client::builder().tls_certs_only([trusted]).build().unwrap();
+    server.create(QUEUE, json!({})).await;
+    let id = server.enqueue(QUEUE, json!({"body": "x"})).await;
+    let url = server.url("");
+    let (_, may_not) = server.key(&[("produce", "*")], json!({})).await;
+    for (token, code) in [("rdk_none", 5), (may_not.as_str(), 5)] {
+        let mut refused = Work::start(&url, dir.path(), &["--ca", cert, "--token", token], "true");
+        assert_eq!(refused.wait().code(), Some(code), "{}", refused.errors());
+    }
+    let token = server.token.clone().unwrap();
+    let mut work = Work::start(&url, dir.path(), &["--ca", cert, "--token", &token], "cat");
+    until(&server, &id, "gone").await;
+    work.signal("TERM");
+    assert_eq!(work.wait().code(), Some(0));
+}

@@ -126,10 +126,11 @@ impl Driver {
     async fn wait(&mut self) -> Wake {
         let speaks = self.has_something_to_say();
         let patient = self.heard_first < HEARD_FIRST_MAX;
+        let ends = self.ending.is_some();
         let Self { link, say, told, finished, batch, wishes, timer, .. } = self;
         tokio::select! {
             biased;
-            what = hear_told(told) => Wake::Told(what),
+            what = hear_told(told, ends) => Wake::Told(what),
             wake = hear(link) => wake,
             _ = finished.recv_many(batch, usize::MAX) => Wake::Finished,
             Some(wish) = wishes.recv() => Wake::Wish(wish),
@@ -290,12 +291,13 @@ impl Driver {
     }
 }
 
-/// What it is told next; where nobody can tell it anything any more, to end.
-async fn hear_told(told: &mut watch::Receiver<Told>) -> Told {
-    if told.changed().await.is_ok() {
-        return *told.borrow_and_update();
+/// What it is told next; where nobody can tell it anything any more, to end, once.
+async fn hear_told(told: &mut watch::Receiver<Told>, ends: bool) -> Told {
+    match told.changed().await {
+        Ok(()) => *told.borrow_and_update(),
+        Err(_) if ends => std::future::pending().await,
+        Err(_) => Told::End,
     }
-    if *told.borrow() == Told::Work { Told::End } else { std::future::pending().await }
 }
 
 async fn hear(link: &mut Link) -> Wake {
