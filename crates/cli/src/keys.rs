@@ -63,6 +63,7 @@ struct CreateArguments {
 
 #[derive(Debug, Args)]
 struct RevokeArguments {
+    /// The key.
     #[arg(value_parser = key_id)]
     id: String,
     #[command(flatten)]
@@ -71,6 +72,7 @@ struct RevokeArguments {
 
 #[derive(Debug, Args)]
 struct RotateArguments {
+    /// The key.
     #[arg(value_parser = key_id)]
     id: String,
     /// For how long the secret before works, too; not at all where nothing is said.

@@ -22,6 +22,7 @@ const WAIT_MAX: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Args)]
 pub(crate) struct LeaseArguments {
+    /// The queue.
     #[arg(value_parser = queue_name)]
     queue: String,
     /// How many messages at most.

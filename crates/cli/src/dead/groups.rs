@@ -9,6 +9,7 @@ use crate::remote::{Failure, HowMany, Query, Session};
 
 #[derive(Debug, Args)]
 pub(super) struct GroupsArguments {
+    /// The queue.
     #[arg(value_parser = queue_name)]
     queue: String,
     /// How many groups at most.

@@ -39,6 +39,7 @@ enum DeadVerb {
 
 #[derive(Debug, Args)]
 struct ListArguments {
+    /// The queue.
     #[arg(value_parser = queue_name)]
     queue: String,
     #[command(flatten)]

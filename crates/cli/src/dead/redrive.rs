@@ -11,6 +11,7 @@ use crate::remote::{Failure, Session};
 
 #[derive(Debug, Args)]
 pub(super) struct RedriveArguments {
+    /// The queue.
     #[arg(value_parser = queue_name)]
     queue: String,
     #[command(flatten)]

@@ -22,6 +22,7 @@ use crate::when::When;
 
 #[derive(Debug, Args)]
 pub(crate) struct EnqueueArguments {
+    /// The queue.
     #[arg(value_parser = queue_name)]
     queue: String,
     /// The body, as text.
@@ -46,49 +47,48 @@ pub(crate) struct EnqueueArguments {
 
 /// What is said about one message.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Message")]
 struct MessageArguments {
     /// Its id, a UUID; the same id again is a duplicate.
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", help_heading = "Message")]
     id: Option<String>,
     /// What happened; consumers can ask for it.
-    #[arg(long = "type", value_name = "TYPE")]
+    #[arg(long = "type", value_name = "TYPE", help_heading = "Message")]
     kind: Option<String>,
     /// Where it came from; consumers can ask for it.
-    #[arg(long)]
+    #[arg(long, help_heading = "Message")]
     source: Option<String>,
     /// How urgent it is: 0 to 9, 9 first.
-    #[arg(long, value_name = "0-9", value_parser = clap::value_parser!(u8).range(0..=9))]
+    #[arg(long, value_name = "0-9", value_parser = clap::value_parser!(u8).range(0..=9), help_heading = "Message")]
     priority: Option<u8>,
     /// The tenant it belongs to: its fairness key.
-    #[arg(long)]
+    #[arg(long, help_heading = "Message")]
     key: Option<String>,
     /// The key that keeps it from being enqueued twice.
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", help_heading = "Message")]
     dedup_key: Option<String>,
     /// Holds the dedup key until the message is done or dead, instead of for the queue's window.
-    #[arg(long, requires = "dedup_key")]
+    #[arg(long, requires = "dedup_key", help_heading = "Message")]
     unique: bool,
     /// Not before this much time.
-    #[arg(long, value_name = "SPAN", conflicts_with = "at")]
+    #[arg(long, value_name = "SPAN", conflicts_with = "at", help_heading = "Message")]
     delay: Option<Span>,
     /// Not before this time, or this span from now.
-    #[arg(long, value_name = "TIME|SPAN")]
+    #[arg(long, value_name = "TIME|SPAN", help_heading = "Message")]
     at: Option<When>,
     /// Not after this time, or this span from now.
-    #[arg(long, value_name = "TIME|SPAN")]
+    #[arg(long, value_name = "TIME|SPAN", help_heading = "Message")]
     ttl: Option<When>,
     /// How long its leases last.
-    #[arg(long, value_name = "SPAN")]
+    #[arg(long, value_name = "SPAN", help_heading = "Message")]
     lease_timeout: Option<Span>,
     /// How often it may be attempted.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Message")]
     max_attempts: Option<u32>,
     /// Travels with it; give it again for another.
-    #[arg(long = "header", value_name = "NAME=VALUE", value_parser = pair)]
+    #[arg(long = "header", value_name = "NAME=VALUE", value_parser = pair, help_heading = "Message")]
     headers: Vec<(String, String)>,
     /// What the body is.
-    #[arg(long, value_name = "TYPE")]
+    #[arg(long, value_name = "TYPE", help_heading = "Message")]
     content_type: Option<String>,
 }
 

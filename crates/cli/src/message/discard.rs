@@ -12,6 +12,7 @@ use crate::remote::{Failure, Query, Session};
 
 #[derive(Debug, Args)]
 pub(super) struct DiscardArguments {
+    /// The queue.
     #[arg(value_parser = queue_name)]
     queue: String,
     /// One message; otherwise all that match, as an operation.

@@ -9,58 +9,55 @@ use crate::when::When;
 
 /// Which messages are meant: all that match every flag. A flag that is given several times matches any of its values.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Which messages")]
 pub(crate) struct FilterArguments {
     /// This one.
-    #[arg(long = "id", value_name = "ID", value_parser = message_id)]
+    #[arg(long = "id", value_name = "ID", value_parser = message_id, help_heading = "Which messages")]
     ids: Vec<String>,
     /// Of this type.
-    #[arg(long = "type", value_name = "TYPE", value_parser = listed)]
+    #[arg(long = "type", value_name = "TYPE", value_parser = listed, help_heading = "Which messages")]
     types: Vec<String>,
     /// From this source.
-    #[arg(long = "source", value_name = "SOURCE", value_parser = listed)]
+    #[arg(long = "source", value_name = "SOURCE", value_parser = listed, help_heading = "Which messages")]
     sources: Vec<String>,
     /// Of this fairness key.
-    #[arg(long = "key", value_name = "KEY", value_parser = listed)]
+    #[arg(long = "key", value_name = "KEY", value_parser = listed, help_heading = "Which messages")]
     keys: Vec<String>,
     /// With at least so many attempts.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = "Which messages")]
     attempts_min: Option<u32>,
     /// With at most so many attempts.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = "Which messages")]
     attempts_max: Option<u32>,
     /// Enqueued at this time or later, or at most this long ago.
-    #[arg(long, value_name = "TIME|SPAN")]
+    #[arg(long, value_name = "TIME|SPAN", help_heading = "Which messages")]
     created_after: Option<When>,
     /// Enqueued at this time or earlier, or at least this long ago.
-    #[arg(long, value_name = "TIME|SPAN")]
+    #[arg(long, value_name = "TIME|SPAN", help_heading = "Which messages")]
     created_before: Option<When>,
     /// With this text somewhere in the last error.
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", help_heading = "Which messages")]
     error: Option<String>,
 }
 
 /// Which of the dead are meant, besides.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Which messages")]
 pub(crate) struct DeadFilter {
     /// Of the group with this fingerprint; `redrive dead groups` lists them.
-    #[arg(long, value_name = "FINGERPRINT")]
+    #[arg(long, value_name = "FINGERPRINT", help_heading = "Which messages")]
     fingerprint: Option<String>,
     /// Dead for this reason.
-    #[arg(long = "dead-reason", value_name = "REASON")]
+    #[arg(long = "dead-reason", value_name = "REASON", help_heading = "Which messages")]
     reasons: Vec<DeadReason>,
 }
 
 /// Which messages are meant by where they stand.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Which messages")]
 pub(crate) struct StateFilter {
     /// In this state.
-    #[arg(long = "state", value_name = "STATE")]
+    #[arg(long = "state", value_name = "STATE", help_heading = "Which messages")]
     states: Vec<State>,
     /// Leased by this consumer.
-    #[arg(long = "consumer", value_name = "NAME", value_parser = listed)]
+    #[arg(long = "consumer", value_name = "NAME", value_parser = listed, help_heading = "Which messages")]
     consumers: Vec<String>,
 }
 

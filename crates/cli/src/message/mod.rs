@@ -40,6 +40,7 @@ enum MessageVerb {
 
 #[derive(Debug, Args)]
 struct ListArguments {
+    /// The queue.
     #[arg(value_parser = queue_name)]
     queue: String,
     #[command(flatten)]

@@ -10,8 +10,10 @@ use crate::remote::{Answer, Failure, Query, Session};
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArguments {
+    /// The queue.
     #[arg(value_parser = queue_name)]
     queue: String,
+    /// The message.
     #[arg(value_parser = message_id)]
     id: String,
     /// Only its body, byte by byte.

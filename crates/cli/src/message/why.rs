@@ -9,8 +9,10 @@ use crate::remote::{Answer, Failure, Query, Session};
 
 #[derive(Debug, Args)]
 pub(super) struct WhyArguments {
+    /// The queue.
     #[arg(value_parser = queue_name)]
     queue: String,
+    /// The message.
     #[arg(value_parser = message_id)]
     id: String,
 }

@@ -43,12 +43,14 @@ enum OperationVerb {
 
 #[derive(Debug, Args)]
 struct One {
+    /// The operation.
     #[arg(value_parser = operation_id)]
     id: String,
 }
 
 #[derive(Debug, Args)]
 struct WaitArguments {
+    /// The operation.
     #[arg(value_parser = operation_id)]
     id: String,
     /// For how long at most; the exit code is 8 then.

@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 
 pub(crate) use list::List;
 pub(crate) use table::{Cell, Column, card, table};
-pub(crate) use text::{counted, printable};
+pub(crate) use text::{clipped, counted, printable};
 pub(crate) use tree::Tree;
 
 use crate::remote::{Answer, Failure};

@@ -10,6 +10,7 @@ use crate::remote::{Failure, Query, Session};
 
 #[derive(Debug, Args)]
 pub(super) struct DeleteArguments {
+    /// The queue.
     #[arg(value_parser = queue_name)]
     name: String,
     /// With everything in it, leased messages too; otherwise it must be empty.

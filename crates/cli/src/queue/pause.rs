@@ -10,6 +10,7 @@ use crate::when::When;
 
 #[derive(Debug, Args)]
 pub(super) struct PauseArguments {
+    /// The queue.
     #[arg(value_parser = queue_name)]
     name: String,
     /// Only this fairness key.
@@ -25,6 +26,7 @@ pub(super) struct PauseArguments {
 
 #[derive(Debug, Args)]
 pub(super) struct ResumeArguments {
+    /// The queue.
     #[arg(value_parser = queue_name)]
     name: String,
     /// Only this fairness key.

@@ -10,6 +10,7 @@ use crate::remote::{Failure, Session};
 
 #[derive(Debug, Args)]
 pub(super) struct PurgeArguments {
+    /// The queue.
     #[arg(value_parser = queue_name)]
     name: String,
     /// Leased messages, too, which fences their consumers.

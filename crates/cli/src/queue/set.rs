@@ -11,6 +11,7 @@ use crate::remote::{Answer, Failure, Query, Session};
 
 #[derive(Debug, Args)]
 pub(super) struct SetArguments {
+    /// The queue.
     #[arg(value_parser = queue_name)]
     name: String,
     #[command(flatten)]

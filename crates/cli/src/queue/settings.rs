@@ -9,65 +9,64 @@ use crate::span::Span;
 
 /// Settings, each only where it is given.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
-#[command(next_help_heading = "Settings")]
 pub(crate) struct SettingArguments {
     /// How long a lease lasts.
-    #[arg(long, value_name = "SPAN")]
+    #[arg(long, value_name = "SPAN", help_heading = "Settings")]
     lease_timeout: Option<Span>,
     /// How long a lease may last, all extensions together.
-    #[arg(long, value_name = "SPAN")]
+    #[arg(long, value_name = "SPAN", help_heading = "Settings")]
     max_lease: Option<Span>,
     /// How often a message may be attempted.
-    #[arg(long, value_name = "N|none")]
+    #[arg(long, value_name = "N|none", help_heading = "Settings")]
     max_attempts: Option<OrNone<u32>>,
     /// How often a message may be handed out, whoever is charged.
-    #[arg(long, value_name = "N|none")]
+    #[arg(long, value_name = "N|none", help_heading = "Settings")]
     max_deliveries: Option<OrNone<u32>>,
     /// The delay after the first failure.
-    #[arg(long, value_name = "SPAN")]
+    #[arg(long, value_name = "SPAN", help_heading = "Settings")]
     base_delay: Option<Span>,
     /// By how much the delay grows from one attempt to the next.
-    #[arg(long, value_name = "FACTOR")]
+    #[arg(long, value_name = "FACTOR", help_heading = "Settings")]
     multiplier: Option<f64>,
     /// The longest delay.
-    #[arg(long, value_name = "SPAN|none")]
+    #[arg(long, value_name = "SPAN|none", help_heading = "Settings")]
     max_delay: Option<OrNone<Span>>,
     /// How much chance spreads the delays: none, full, or a share such as 0.1.
-    #[arg(long, value_name = "none|full|SHARE", value_parser = jitter)]
+    #[arg(long, value_name = "none|full|SHARE", value_parser = jitter, help_heading = "Settings")]
     jitter: Option<String>,
     /// What retries get of what is handed out while there is fresh work, 0 to 1.
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, value_name = "SHARE", help_heading = "Settings")]
     retry_share: Option<f64>,
     /// Whether retries go to every consumer, or only to those that ask for them.
-    #[arg(long, value_name = "LANE")]
+    #[arg(long, value_name = "LANE", help_heading = "Settings")]
     retry_lane: Option<RetryLane>,
     /// How many leased messages may be retries.
-    #[arg(long, value_name = "N|none")]
+    #[arg(long, value_name = "N|none", help_heading = "Settings")]
     max_retries_in_flight: Option<OrNone<u32>>,
     /// Whether an overdue lease waits for the backoff, instead of being ready at once.
-    #[arg(long, value_name = "BOOL")]
+    #[arg(long, value_name = "BOOL", help_heading = "Settings")]
     overdue_backoff: Option<bool>,
     /// Whether a breaker stops the queue during an outage: on, off, or some of
     /// window=1m,min-messages=4,failure-share=0.5,open-for=30s,probe-timeout=30s.
-    #[arg(long, value_name = "on|off|WHEN", value_parser = breaker)]
+    #[arg(long, value_name = "on|off|WHEN", value_parser = breaker, help_heading = "Settings")]
     breaker: Option<OrNone<Breaker>>,
     /// Where dead messages are moved.
-    #[arg(long, value_name = "QUEUE|none", value_parser = target)]
+    #[arg(long, value_name = "QUEUE|none", value_parser = target, help_heading = "Settings")]
     dead_letter_to: Option<OrNone<String>>,
     /// How long a dedup key keeps a second message out.
-    #[arg(long, value_name = "SPAN")]
+    #[arg(long, value_name = "SPAN", help_heading = "Settings")]
     dedup_window: Option<Span>,
     /// How many messages may wait before enqueues are refused.
-    #[arg(long, value_name = "N|none")]
+    #[arg(long, value_name = "N|none", help_heading = "Settings")]
     max_waiting: Option<OrNone<u64>>,
     /// How long acked messages are kept: 7d, count=1000, or both as 7d,count=1000.
-    #[arg(long, value_name = "SPAN,count=N|none", value_parser = retention)]
+    #[arg(long, value_name = "SPAN,count=N|none", value_parser = retention, help_heading = "Settings")]
     retain_done: Option<OrNone<Retention>>,
     /// How long dead messages are kept, in the same way.
-    #[arg(long, value_name = "SPAN,count=N|none", value_parser = retention)]
+    #[arg(long, value_name = "SPAN,count=N|none", value_parser = retention, help_heading = "Settings")]
     retain_dead: Option<OrNone<Retention>>,
     /// How many messages a fairness key is served in its turn; give it again for another key.
-    #[arg(long = "weight", value_name = "KEY=N", value_parser = weight)]
+    #[arg(long = "weight", value_name = "KEY=N", value_parser = weight, help_heading = "Settings")]
     weights: Vec<(String, u32)>,
 }
 

@@ -10,6 +10,7 @@ use crate::remote::{Answer, Failure, Query, Session};
 
 #[derive(Debug, Args)]
 pub(super) struct ShowArguments {
+    /// The queue.
     #[arg(value_parser = queue_name)]
     name: String,
     /// Only its counts, and how often what happened.

@@ -1,7 +1,6 @@
 //! The HTTP client: one request, one answer, no surprises on the way.
 
 use std::error::Error;
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use redrive_wire::Problem;
@@ -57,7 +56,7 @@ impl Remote {
             }
             builder = builder.tls_certs_only(certificates);
         }
-        let http = builder.build().map_err(|error| Failure::Failed(format!("TLS: {}", chain(&error))))?;
+        let http = builder.build().map_err(|error| Failure::Failed(format!("TLS: {}", cause(&error))))?;
         Ok(Self { http, base: connection.url.clone() })
     }
 
@@ -148,7 +147,7 @@ impl Remote {
     }
 
     fn broken(&self, error: &reqwest::Error) -> Failure {
-        let why = chain(error);
+        let why = cause(error);
         if error.is_connect() {
             return self.away(why);
         }
@@ -165,18 +164,11 @@ impl Remote {
     }
 }
 
-/// The deepest causes say what happened; what is around them repeats the address.
-fn chain(error: &dyn Error) -> String {
-    let mut said = String::new();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let text = cause.to_string();
-        if !said.contains(&text) {
-            let between = if said.is_empty() { "" } else { ": " };
-            // Writing to a string cannot fail.
-            let _written = write!(said, "{between}{text}");
-        }
-        next = cause.source();
+/// What is deepest says what happened; what is around it repeats the address.
+fn cause(error: &dyn Error) -> String {
+    let mut deepest = error;
+    while let Some(next) = deepest.source() {
+        deepest = next;
     }
-    if said.is_empty() { error.to_string() } else { said }
+    deepest.to_string()
 }

@@ -19,6 +19,7 @@ mod operations;
 mod port;
 mod postgres;
 mod queues;
+#[path = "../server/mod.rs"]
 mod server;
 mod starvation;
 mod streams;

@@ -1,0 +1,18 @@
+//! The commands that ask a server: the real binary against a real server, with good input and with bad.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod connection;
+mod dead;
+mod enqueue;
+mod events;
+mod keys;
+mod leases;
+mod messages;
+mod operations;
+mod output;
+mod queues;
+mod run;
+#[path = "../server/mod.rs"]
+#[expect(dead_code, reason = "the tests of the API use the rest of it")]
+mod server;
