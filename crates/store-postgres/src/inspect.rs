@@ -81,10 +81,10 @@ fn state(done: &[String]) -> SchemaState {
     if let Some(newer) = done.iter().find(|name| !MIGRATIONS.iter().any(|(known, _)| known == name)) {
         return SchemaState::Newer(newer.clone());
     }
-    let names = MIGRATIONS.iter().map(|(name, _)| *name);
+    let mut names = MIGRATIONS.iter().map(|(name, _)| *name);
     let missing: Vec<&'static str> =
         names.clone().filter(|name| !done.iter().any(|known| known == name)).collect();
-    match names.last() {
+    match names.next_back() {
         Some(last) if missing.is_empty() => SchemaState::Current(last),
         _ => SchemaState::Behind(missing),
     }
