@@ -1,5 +1,6 @@
 //! `docs/reference/cli.md`: what every command says about itself, from the root of the tree to its leaves.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
@@ -8,7 +9,8 @@ use super::add;
 const INTRODUCTION: &str = "\
 # The command line
 
-Made from what each command says with `--help`, by a test; do not edit. `REDRIVE_BLESS=1` writes it.
+Made from what each command says with `-h`, by a test; do not edit. `REDRIVE_BLESS=1` writes it. `redrive COMMAND --help` says more, and
+`redrive help --all` all of it.
 
 * Standard output is data, standard error is talk. `-o json`, `ndjson`, `yaml` and `id` are for programs, and `--json` is `-o json`.
 * Spans are written as `250ms`, `1.5s`, `30s`, `5m`, `12h`, `7d`.
@@ -28,26 +30,56 @@ Made from what each command says with `--help`, by a test; do not edit. `REDRIVE
 | 130 | interrupted |
 ";
 
-pub(crate) fn make(_root: &Path) -> Result<String, String> {
-    let mut text = INTRODUCTION.to_owned();
-    describe(&[], &mut text)?;
-    Ok(text)
+/// Flags that many commands have: they are told once.
+const SHARED: [&str; 2] = ["Server:", "Output:"];
+
+/// What is made so far.
+#[derive(Default)]
+struct Page {
+    commands: String,
+    /// The first text of each of them.
+    shared: BTreeMap<&'static str, String>,
 }
 
-/// A command, and all below it.
-fn describe(path: &[String], text: &mut String) -> Result<(), String> {
-    let help = help(path)?;
-    let name = [&["redrive".to_owned()], path].concat().join(" ");
-    let level = "#".repeat(path.len().max(1) + 1);
-    add(text, &format!("\n{level} {name}\n\n```text\n{}\n```\n", help.trim_end()));
-    for command in commands(&help) {
-        describe(&[path, &[command]].concat(), text)?;
+pub(crate) fn make(_root: &Path) -> Result<String, String> {
+    let mut page = Page::default();
+    page.describe(&[])?;
+    let shared: Vec<&str> = page.shared.values().map(|text| text.trim_end()).collect();
+    Ok(format!(
+        "{INTRODUCTION}\n## Flags of many commands\n\n```text\n{}\n```\n{}",
+        shared.join("\n\n"),
+        page.commands
+    ))
+}
+
+impl Page {
+    /// A command, and all below it.
+    fn describe(&mut self, path: &[String]) -> Result<(), String> {
+        let help = help(path)?;
+        let name = [&["redrive".to_owned()], path].concat().join(" ");
+        let level = "#".repeat(path.len().max(1) + 1);
+        let own = self.own(&help);
+        add(&mut self.commands, &format!("\n{level} {name}\n\n```text\n{}\n```\n", own.trim_end()));
+        for command in commands(&help) {
+            self.describe(&[path, &[command]].concat())?;
+        }
+        Ok(())
     }
-    Ok(())
+
+    /// What the command says of itself, without what others say in the same words.
+    fn own(&mut self, help: &str) -> String {
+        let own = help.split("\n\n").filter(|part| {
+            let title = SHARED.into_iter().find(|title| part.lines().next() == Some(title));
+            let Some(title) = title else { return true };
+            let first = self.shared.entry(title).or_insert_with(|| (*part).to_owned());
+            first.trim_end() != part.trim_end()
+        });
+        own.collect::<Vec<_>>().join("\n\n")
+    }
 }
 
 fn help(path: &[String]) -> Result<String, String> {
-    let run = Command::new(env!("CARGO_BIN_EXE_redrive")).args(path).arg("--help").env_clear().output();
+    let run = Command::new(env!("CARGO_BIN_EXE_redrive")).args(path).arg("-h").env_clear().output();
     let output = run.map_err(|error| error.to_string())?;
     if !output.status.success() {
         return Err(format!("{path:?}: {}", String::from_utf8_lossy(&output.stderr)));
