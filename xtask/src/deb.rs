@@ -3,7 +3,7 @@
 //! Which file goes where is in `crates/cli/Cargo.toml`.
 
 use std::env;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use crate::Exit;
@@ -14,30 +14,17 @@ const COMPLETIONS: [(&str, &str); 3] =
     [("bash", "redrive.bash"), ("zsh", "_redrive"), ("fish", "redrive.fish")];
 
 pub(crate) fn run(root: &Path, flags: &[String]) -> Result<(), Exit> {
-    let profile = profile(flags).map_err(Exit::Usage)?;
+    if let Some(flag) = flags.first() {
+        return Err(Exit::Usage(format!("deb takes no arguments, but got `{flag}`")));
+    }
     if !command::has_subcommand(root, "deb") {
         let remedy = "cargo install cargo-deb --locked";
         return Err(Failure::NotInstalled { tool: "cargo-deb", remedy }.into());
     }
-    command::run(cargo(root, &["build", "--locked", "--bin", "redrive", "--profile", profile]))?;
-    describe(&built(root, profile))?;
-    let package = ["deb", "--package", "redrive-cli", "--no-build", "--profile", profile];
-    Ok(command::run(cargo(root, &package))?)
-}
-
-fn profile(flags: &[String]) -> Result<&str, String> {
-    match flags {
-        [] => Ok("release"),
-        [flag, profile] if flag == "--profile" && !profile.starts_with("--") => Ok(profile),
-        [flag] if flag == "--profile" => Err("--profile needs a name".to_owned()),
-        [flag, ..] => Err(format!("deb does not know `{flag}`")),
-    }
-}
-
-/// The folder of what was built.
-fn built(root: &Path, profile: &str) -> PathBuf {
+    command::run(cargo(root, &["build", "--release", "--locked", "--bin", "redrive"]))?;
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |dir| root.join(dir));
-    target.join(if profile == "dev" { "debug" } else { profile })
+    describe(&target.join("release"))?;
+    Ok(command::run(cargo(root, &["deb", "--package", "redrive-cli", "--no-build"]))?)
 }
 
 /// Has the binary write its man pages and completions.
@@ -61,20 +48,4 @@ fn describe(built: &Path) -> Result<(), Failure> {
 
 fn unwritable(path: &Path, cause: std::io::Error) -> Failure {
     Failure::Unreadable { path: path.display().to_string(), cause }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_profile_may_be_named_and_nothing_else() {
-        let of = |words: &[&str]| {
-            profile(&words.iter().map(ToString::to_string).collect::<Vec<_>>()).map(str::to_owned)
-        };
-        assert_eq!(of(&[]), Ok("release".to_owned()));
-        assert_eq!(of(&["--profile", "dev"]), Ok("dev".to_owned()));
-        assert_eq!(of(&["--profile"]), Err("--profile needs a name".to_owned()));
-        assert_eq!(of(&["--fast"]), Err("deb does not know `--fast`".to_owned()));
-    }
 }

@@ -46,7 +46,7 @@ usage: cargo xtask <command>
   bench-postgres [--check] [--only GROUP[,GROUP]] [--messages N] [--quick]
                               the store on PostgreSQL beside a bare SKIP LOCKED loop, on a server of its own;
                               N messages pass under an old transaction (1000000 by default)
-  deb [--profile PROFILE]     the Debian package, in target/debian; it needs cargo-deb
+  deb                         the Debian package, in target/debian; it needs cargo-deb
   help                        this text";
 
 /// How a command that did not succeed ends; the two differ in their exit code, so that scripts can tell them apart.
