@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::process::{Child, Command, Stdio};
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::json;
 
 use crate::run::command;
@@ -17,6 +18,8 @@ fn on_terminal(server: &Server, arguments: &[&str]) -> (Child, File) {
     let other = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&other).unwrap();
     unlockpt(&other).unwrap();
+    let size = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(&other, size).unwrap();
     let name = ptsname(&other, Vec::new()).unwrap();
     let terminal = File::options().read(true).write(true).open(OsStr::from_bytes(name.as_bytes())).unwrap();
     let mut command = command(server, arguments);
