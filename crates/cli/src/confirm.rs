@@ -40,10 +40,8 @@ impl Consent {
                 "this would {what}: say --yes to do it, or --dry-run to look"
             )));
         }
-        match ask(format!("redrive: this will {}. Go on? [y/N] ", printable(what))).await? {
-            true => Ok(true),
-            false => Err(Failure::Declined),
-        }
+        let agreed = ask(format!("redrive: this will {}. Go on? [y/N] ", printable(what))).await?;
+        if agreed { Ok(true) } else { Err(Failure::Declined) }
     }
 }
 

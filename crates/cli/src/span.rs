@@ -67,10 +67,8 @@ impl Span {
         // Seconds say enough where there are any.
         parts.retain(|(_, unit)| *unit != "ms" || self.0 < 1_000);
         parts.truncate(2);
-        if parts.is_empty() {
-            return "0s".to_owned();
-        }
-        parts.iter().map(|(count, unit)| format!("{count}{unit}")).collect()
+        let parts: Vec<String> = parts.iter().map(|(count, unit)| format!("{count}{unit}")).collect();
+        if parts.is_empty() { "0s".to_owned() } else { parts.concat() }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::Target;
 use crate::target::FIXED_BYTES;
-use crate::targets::{api, config, journal, json, names, proto, time};
+use crate::targets::{api, command_line, config, journal, json, names, proto, time};
 
 /// Every target. A row is all that it takes: the tests, the search and libFuzzer go by this table.
 pub const TARGETS: &[Target] = &[
@@ -41,6 +41,10 @@ pub const TARGETS: &[Target] = &[
         "interval:",
         "::1",
     ]),
+    Target::new("span", command_line::span).knowing(&["ms", "s", "m", "h", "d", ".5", "0", "36500d"]),
+    Target::new("events", command_line::events)
+        .knowing(&["data", "event", "id", "retry", ": ", "\n\n", "\r\n", "\u{feff}"])
+        .costing(FIXED_BYTES, EVENT_BYTES),
     Target::new("frame", journal::frame).knowing(&["RDR1"]),
     Target::new("segment_header", journal::segment_header).knowing(&["REDRIVE\n"]),
     Target::new("record", journal::record),
@@ -99,6 +103,9 @@ const CONFIG_FIXED_BYTES: u64 = 4 * FIXED_BYTES;
 
 /// What the parser of TOML takes for a byte: it says much about little that is wrong. The file is the operator's.
 const CONFIG_BYTES: u64 = 4_096;
+
+/// What an event takes that says nothing, for each of its six bytes: it is read twice, into lists that double their room.
+const EVENT_BYTES: u64 = 512;
 
 /// What JSON is made of, where parsers go wrong; the names of fields are in the corpus.
 const JSON: &[&str] = &[

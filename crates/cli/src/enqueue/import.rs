@@ -173,7 +173,7 @@ impl Import<'_> {
         let output = &self.session.output;
         match output.format {
             Format::Table => {
-                output.line(&format!("{enqueued} enqueued, {duplicates} duplicates, {refused} refused"))?
+                output.line(&format!("{enqueued} enqueued, {duplicates} duplicates, {refused} refused"))?;
             }
             Format::Json => {
                 let json = json!({"enqueued": enqueued, "duplicates": duplicates, "refused": refused});

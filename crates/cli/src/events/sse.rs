@@ -3,6 +3,9 @@
 /// The longest line and the longest event: a server that sends more is not ours.
 const BYTES_MAX: usize = 1024 * 1024;
 
+/// The longest id that is remembered. Every event that follows has a copy of it.
+const ID_BYTES_MAX: usize = 64;
+
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct SseEvent {
@@ -65,9 +68,9 @@ impl SseReader {
                 self.data.push_str(value);
                 self.data.push('\n');
             }
-            "id" if !value.contains('\0') => value.clone_into(&mut self.id),
+            "id" if !value.contains('\0') && value.len() <= ID_BYTES_MAX => value.clone_into(&mut self.id),
             "retry" if value.bytes().all(|b| b.is_ascii_digit()) => {
-                self.retry_ms = value.parse().ok().or(self.retry_ms)
+                self.retry_ms = value.parse().ok().or(self.retry_ms);
             }
             // A comment, or a field of the future.
             _ => {}

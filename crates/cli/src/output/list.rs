@@ -41,7 +41,7 @@ impl<'a, T: Row> List<'a, T> {
     pub(crate) fn end(self) -> Result<(), Failure> {
         match (self.output.format, self.count) {
             (Format::Table, _) => self.output.print(&table(T::COLUMNS, self.rows, self.output.coloured)),
-            (Format::Json, 0) | (Format::Yaml, 0) => self.output.line("[]"),
+            (Format::Json | Format::Yaml, 0) => self.output.line("[]"),
             (Format::Json, _) => self.output.line("\n]"),
             _ => Ok(()),
         }

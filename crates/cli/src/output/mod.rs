@@ -126,11 +126,13 @@ pub(crate) struct Output {
 }
 
 impl Output {
+    /// Prints text as it stands.
     pub(crate) fn print(&self, text: &str) -> Result<(), Failure> {
         self.bytes(text.as_bytes())
     }
 
     /// Prints data. Whoever reads it may have gone, which is no mistake.
+    #[expect(clippy::unused_self, reason = "where things are printed is the output's to say")]
     pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), Failure> {
         let mut out = std::io::stdout().lock();
         let printed = out.write_all(bytes).and_then(|()| out.flush());
@@ -152,6 +154,7 @@ impl Output {
     }
 
     /// Says what is wrong with a part of what was asked for, while the rest goes on.
+    #[expect(clippy::unused_self, reason = "where things are said is the output's to say")]
     pub(crate) fn complain(&self, text: &str) {
         eprintln(&format!("redrive: {}", printable(text)));
     }

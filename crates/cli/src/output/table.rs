@@ -135,9 +135,9 @@ fn finished(mut table: Table) -> String {
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
     }
-    let mut text: String = table.lines().map(|line| format!("{}\n", line.trim_end())).collect();
-    if text == "\n" {
-        text.clear();
+    let mut text = String::new();
+    for line in table.lines() {
+        text.extend([line.trim_end(), "\n"]);
     }
     text
 }
@@ -178,8 +178,8 @@ mod tests {
             rest = behind.split_once('m').unwrap().1;
         }
         bare.push_str(rest);
-        let trimmed: String = bare.lines().map(|line| format!("{}\n", line.trim_end())).collect();
-        assert_eq!(trimmed, plain);
+        let trimmed: Vec<&str> = bare.lines().map(str::trim_end).collect();
+        assert_eq!(trimmed, plain.lines().collect::<Vec<_>>());
     }
 
     #[test]

@@ -6,6 +6,7 @@ use reqwest::Method;
 
 use crate::arguments::queue_name;
 use crate::confirm::Consent;
+use crate::output::counted;
 use crate::remote::{Failure, Query, Session};
 
 #[derive(Debug, Args)]
@@ -23,9 +24,9 @@ pub(super) struct DeleteArguments {
 pub(super) async fn run(session: &Session, arguments: &DeleteArguments) -> Result<(), Failure> {
     let name = &*arguments.name;
     let stats: QueueStats = session.remote.get(&["v1", "queues", name, "stats"], &Query::new()).await?.value;
-    let states = stats.states;
-    let count = states.ready + states.delayed + states.leased + states.dead + states.done;
-    let what = format!("delete queue {name} with {count} messages in it");
+    let held = stats.states;
+    let count = held.ready + held.delayed + held.leased + held.dead + held.done;
+    let what = format!("delete queue {name} with {} in it", counted(count, "message"));
     if !arguments.consent.given(&session.output, &what, count).await? {
         return Ok(());
     }

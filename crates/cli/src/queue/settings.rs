@@ -156,7 +156,7 @@ fn breaker(text: &str) -> Result<OrNone<Breaker>, String> {
                 breaker.min_messages = Some(value.parse().map_err(|_| number("is no whole number"))?);
             }
             "failure-share" => {
-                breaker.failure_share = Some(value.parse().map_err(|_| number("is no number"))?)
+                breaker.failure_share = Some(value.parse().map_err(|_| number("is no number"))?);
             }
             _ => {
                 let known = "window, min-messages, failure-share, open-for and probe-timeout";

@@ -14,16 +14,16 @@ const URL: &str = "http://127.0.0.1:7400";
 /// Which server is asked, and as whom.
 #[derive(Args)]
 pub(crate) struct ConnectionArguments {
-    /// Where the server is, http://127.0.0.1:7400 where nothing is said [env: REDRIVE_URL].
+    /// Where the server is, `http://127.0.0.1:7400` where nothing is said (`REDRIVE_URL`).
     #[arg(long, value_name = "URL", global = true, help_heading = "Server")]
     pub(crate) url: Option<String>,
-    /// The API key to show [env: REDRIVE_TOKEN].
+    /// The API key to show (`REDRIVE_TOKEN`).
     #[arg(long, value_name = "TOKEN", global = true, help_heading = "Server")]
     pub(crate) token: Option<String>,
-    /// A file with the authorities that the server's certificate must come from [env: REDRIVE_CA].
+    /// A file with the authorities that the server's certificate must come from (`REDRIVE_CA`).
     #[arg(long, value_name = "FILE", global = true, help_heading = "Server")]
     pub(crate) ca: Option<PathBuf>,
-    /// The server of this name in contexts.toml [env: REDRIVE_CONTEXT].
+    /// The server of this name in contexts.toml (`REDRIVE_CONTEXT`).
     #[arg(long, value_name = "NAME", global = true, help_heading = "Server")]
     pub(crate) context: Option<String>,
 }
@@ -80,15 +80,14 @@ impl ConnectionArguments {
         };
         let flags = Context { url: self.url.clone(), token: self.token.clone(), ca: self.ca.clone() };
         // A context that a flag names is a flag's word; any other is under the environment.
-        let layers = match &self.context {
-            Some(name) => [flags, find(Some(name))?.unwrap_or_default(), environment],
-            None => {
-                // With an address from above no context is needed, and a broken file does not matter.
-                let above = flags.url.is_some() || environment.url.is_some();
-                let named = set("REDRIVE_CONTEXT");
-                let context = if above { None } else { find(named.as_deref())? };
-                [flags, environment, context.unwrap_or_default()]
-            }
+        let layers = if let Some(name) = &self.context {
+            [flags, find(Some(name))?.unwrap_or_default(), environment]
+        } else {
+            // With an address from above no context is needed, and a broken file does not matter.
+            let above = flags.url.is_some() || environment.url.is_some();
+            let named = set("REDRIVE_CONTEXT");
+            let context = if above { None } else { find(named.as_deref())? };
+            [flags, environment, context.unwrap_or_default()]
         };
         Connection::of(&layers)
     }

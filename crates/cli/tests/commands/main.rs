@@ -16,3 +16,4 @@ mod run;
 #[path = "../server/mod.rs"]
 #[expect(dead_code, reason = "the tests of the API use the rest of it")]
 mod server;
+mod terminal;

@@ -11,7 +11,7 @@ async fn a_queue_is_created_listed_shown_and_changed() {
     let line = "queue create orders --lease-timeout 1m --max-attempts none --jitter none --breaker on --weight acme=3 \
                 --retain-dead 7d,count=1000";
     assert_eq!(redrive(&server, line).ok(), "queue orders created\n");
-    redrive(&server, line).failed(4, "redrive: the queue orders is there already");
+    redrive(&server, line).failed(4, "redrive: there is a queue orders already");
     assert_eq!(redrive(&server, "queue create mails -o id").ok(), "mails\n");
     server.enqueue("orders", json!({"body": "x"})).await;
     server.enqueue("orders", json!({"body": "x", "delay_ms": 60_000})).await;
@@ -119,9 +119,9 @@ async fn what_is_in_a_queue_is_counted_before_it_goes() {
     assert_eq!(none, "there is no message of orders that are not leased\n");
     assert_eq!((server.count("orders", "ready").await, server.count("orders", "leased").await), (0, 1));
 
-    redrive(&server, "queue delete orders").failed(2, "this would delete queue orders with 1 messages in it");
+    redrive(&server, "queue delete orders").failed(2, "this would delete queue orders with 1 message in it");
     let would = redrive(&server, "queue delete orders --dry-run").ok();
-    assert_eq!(would, "would delete queue orders with 1 messages in it\n");
+    assert_eq!(would, "would delete queue orders with 1 message in it\n");
     redrive(&server, "queue delete orders --yes").failed(4, "redrive: ");
     assert_eq!(redrive(&server, "queue delete orders --force --yes").ok(), "queue orders deleted\n");
     redrive(&server, "queue delete orders --force --yes").failed(3, "there is no queue orders");
@@ -140,7 +140,7 @@ fn what_cannot_be_meant_is_refused_before_a_server_is_asked() {
         ("queue create q --max-attempts many", "or none for no limit"),
         ("queue create q --lease-timeout 30", "has no unit: write 30s"),
         ("queue create q --dead-letter-to a/b", "--dead-letter-to"),
-        ("queue lsit", "a similar subcommand exists: 'list'"),
+        ("queue lsit", "some similar subcommands exist: 'set', 'list'"),
         ("queue list --limti 1", "a similar argument exists: '--limit'"),
         ("queue list --limit 0", "0 is not in 1.."),
         ("queue list --limit 1 --all", "cannot be used with"),

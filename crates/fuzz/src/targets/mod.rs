@@ -1,6 +1,7 @@
 //! One function for each parser, in a file for each place where bytes come in.
 
 pub mod api;
+pub mod command_line;
 pub mod config;
 pub mod journal;
 pub mod json;
