@@ -227,18 +227,25 @@ async fn what_a_killed_worker_held_runs_again_only_when_its_lease_has_run_out() 
     let server = server(&["--test-clock"]).await;
     let dir = server.dir.path();
     let id = server.enqueue(QUEUE, json!({"body": "x"})).await;
-    let script = r#"echo "$$ $REDRIVE_ATTEMPT $REDRIVE_FENCING_TOKEN" >> "$DIR/runs"; [ $REDRIVE_ATTEMPT = 2 ] || exec sleep 1000"#;
-    let mut first = Work::start(&server.url(""), dir, &["--lease", "30s"], script);
+    // Nothing of the test's is left open in what outlives its worker.
+    let script = r#"echo "$$ $REDRIVE_ATTEMPT $REDRIVE_FENCING_TOKEN" >> "$DIR/runs"; [ $REDRIVE_ATTEMPT -gt 1 ] || exec sleep 1000 3>&-"#;
+    let mut first = Work::start(&server.url(""), dir, &["--consumer", "first"], script);
     let run = lines(&file(dir, "runs"), 1).await.remove(0);
+    let orphan = Orphan(run.split(' ').next().unwrap().to_owned());
     first.signal("KILL");
     first.wait();
-    let second = Work::start(&server.url(""), dir, &[], script);
-    // The second is there and asks; the lease of the first goes on.
-    while server.stats(QUEUE).await["states"]["leased"] != 1 || !has_consumer(&server).await {
+    // The server has heard of its end, and nothing is handed to it any more.
+    while open_connections(&server).await > 1 {
         tokio::task::yield_now().await;
     }
+    let second = Work::start(&server.url(""), dir, &["--consumer", "second"], script);
+    while !has_consumer(&server).await {
+        tokio::task::yield_now().await;
+    }
+    // The second is there and asks; the lease of the first goes on.
     server.advance(29_000).await;
-    assert_eq!(message(&server, &id).await["state"], "leased");
+    let held = message(&server, &id).await;
+    assert_eq!((&held["state"], &held["lease"]["consumer"]), (&json!("leased"), &json!("first")));
     assert_eq!(lines(&file(dir, "runs"), 1).await.len(), 1, "nobody else got it");
     server.advance(1_000).await;
     until(&server, &id, "gone").await;
@@ -246,10 +253,25 @@ async fn what_a_killed_worker_held_runs_again_only_when_its_lease_has_run_out() 
     assert_eq!(runs.len(), 2);
     let token = |run: &str| run.rsplit(' ').next().unwrap().parse::<u64>().unwrap();
     assert!(token(&runs[1]) > token(&runs[0]), "{runs:?}");
-    // What the first had started is nobody's child; the test ends it.
-    let pid = run.split(' ').next().unwrap();
-    assert!(Command::new("kill").args(["-KILL", pid]).status().unwrap().success());
-    drop(second);
+    drop((orphan, second));
+}
+
+/// A command whose worker was killed: nobody's child, which the test ends.
+#[cfg(feature = "test-clock")]
+struct Orphan(String);
+
+#[cfg(feature = "test-clock")]
+impl Drop for Orphan {
+    fn drop(&mut self) {
+        drop(Command::new("kill").args(["-KILL", &self.0]).status());
+    }
+}
+
+#[cfg(feature = "test-clock")]
+async fn open_connections(server: &Server) -> u32 {
+    let metrics = server.get("/metrics").await.text;
+    let line = metrics.lines().find_map(|line| line.strip_prefix("redrive_connections "));
+    line.unwrap().parse().unwrap()
 }
 
 /// Whether somebody waits for messages.

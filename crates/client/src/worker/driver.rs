@@ -68,6 +68,8 @@ pub(super) struct Driver {
     say: Option<mpsc::Sender<Say>>,
     /// The credit that the broker knows of.
     credit: u32,
+    /// Whether something was settled on this line that is not answered yet.
+    unanswered: bool,
     backoff: Backoff,
     told: watch::Receiver<Told>,
     finished: mpsc::Receiver<Finished>,
@@ -90,6 +92,7 @@ impl Driver {
             link: Link::Opening(Box::pin(std::future::pending())),
             say: None,
             credit: 0,
+            unanswered: false,
             backoff: Backoff::new(RECONNECT_WAITS.0, RECONNECT_WAITS.1),
             told,
             finished,
@@ -161,7 +164,9 @@ impl Driver {
     }
 
     fn has_something_to_say(&mut self) -> bool {
-        self.table.has_something_to_say() || self.wanted_credit() != self.credit
+        // A broker settles what comes on one line one after the other: what ends meanwhile is told together. Told apart it
+        // would be handed out apart again, and stay so.
+        (self.table.has_something_to_say() && !self.unanswered) || self.wanted_credit() != self.credit
     }
 
     /// Says one thing; there is room for it.
@@ -174,6 +179,7 @@ impl Driver {
             if settles.is_empty() {
                 return;
             }
+            self.unanswered = true;
             Say::Settle(settles)
         } else {
             self.credit = credit;
@@ -185,6 +191,7 @@ impl Driver {
 
     fn heard(&mut self, heard: Heard, now: Instant) {
         self.backoff.reset();
+        self.unanswered &= heard.settled.is_empty();
         for settled in heard.settled {
             self.table.answered(&settled);
         }
@@ -226,6 +233,7 @@ impl Driver {
     fn lost(&mut self, error: Option<LeaseError>) -> Result<(), WorkerError> {
         let closed_here = self.say.is_none() && matches!(self.link, Link::Open(_));
         self.say = None;
+        self.unanswered = false;
         self.table.disconnected();
         if let Some(error) = error {
             if !(error.is_retryable() || error.is_outcome_unknown()) {
