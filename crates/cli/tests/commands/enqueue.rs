@@ -90,7 +90,7 @@ async fn lines_come_in_by_the_thousand_as_they_were_written() {
     assert_eq!(server.count("orders", "ready").await, 2_500);
     assert_eq!(server.lease("orders", json!({})).await[0]["body"], "{\"n\": 0.10}");
     let ids =
-        fed(&server, "enqueue other --ndjson - -o id", &lines.as_bytes()[..lines.find("\n").unwrap()]).ok();
+        fed(&server, "enqueue other --ndjson - -o id", &lines.as_bytes()[..lines.find('\n').unwrap()]).ok();
     assert_eq!(masked(&ids), "00000000-0000-0000-0000-000000000000\n");
     assert_eq!(
         fed(&server, "enqueue other --ndjson --json", b"").json(),

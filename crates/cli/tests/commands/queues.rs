@@ -86,8 +86,7 @@ async fn a_queue_is_paused_and_goes_on() {
     assert_eq!(redrive(&server, "queue resume orders").ok(), "queue orders goes on\n");
     let paused = redrive(&server, "queue pause orders --key acme --for 1h").ok();
     assert_eq!(masked(&paused), "key `acme` of queue orders is paused until 0000-00-00T00:00:00.000Z\n");
-    let pauses = redrive(&server, "queue show orders --json").json()["pauses"].clone();
-    assert_eq!(pauses[0]["key"], "acme");
+    assert_eq!(redrive(&server, "queue show orders --json").json()["pauses"][0]["key"], "acme");
     assert!(redrive(&server, "queue show orders").ok().contains("paused             key `acme`, until "));
     redrive(&server, "queue resume orders --key acme").ok();
     let until = redrive(&server, "queue pause orders --until 2100-01-01T00:00:00Z --json").json();
