@@ -1,7 +1,10 @@
 //! The library of the program: nothing but what the fuzz targets may call of it, and nothing at all without them.
 
 #![doc(hidden)]
-#![cfg_attr(feature = "fuzzing", expect(dead_code, reason = "most of these modules is the program's"))]
+#![cfg_attr(
+    feature = "fuzzing",
+    expect(dead_code, unused_imports, reason = "most of these modules is the program's")
+)]
 
 #[cfg(feature = "fuzzing")]
 mod config;
