@@ -6,6 +6,7 @@
 //! * [`tidy`] checks what the compiler and clippy cannot see: the direction of dependencies, dead files, docs drift.
 //! * [`model`] runs the model-based tests for as long as one likes.
 //! * [`fuzz`] feeds hostile bytes to every parser for as long as one likes.
+//! * [`deb`] makes the Debian package.
 //! * [`bench_engine`] measures the embedded store, [`bench_postgres`] the one on PostgreSQL.
 //! * [`command`] runs a child process and says why it failed; [`server`] runs a server for the length of a step.
 //!
@@ -14,6 +15,7 @@
 mod bench_engine;
 mod bench_postgres;
 mod command;
+mod deb;
 mod foreign;
 mod fuzz;
 mod model;
@@ -44,6 +46,7 @@ usage: cargo xtask <command>
   bench-postgres [--check] [--only GROUP[,GROUP]] [--messages N] [--quick]
                               the store on PostgreSQL beside a bare SKIP LOCKED loop, on a server of its own;
                               N messages pass under an old transaction (1000000 by default)
+  deb                         the Debian package, in target/debian; it needs cargo-deb
   help                        this text";
 
 /// How a command that did not succeed ends; the two differ in their exit code, so that scripts can tell them apart.
@@ -86,6 +89,7 @@ fn dispatch(arguments: &[String]) -> Result<(), Exit> {
         "tidy" => tidy_alone(flags),
         "model" => model::run(&root(), flags),
         "fuzz" => fuzz::run(&root(), flags),
+        "deb" => deb::run(&root(), flags),
         "bench-engine" => bench_engine::run(&root(), flags),
         "bench-postgres" => bench_postgres::run(&root(), flags),
         "help" | "--help" | "-h" => {
@@ -134,6 +138,7 @@ mod tests {
         assert!(refusal(&["test", "--only", "fmt,lint"]).contains("`lint`"));
         assert!(refusal(&["model", "--hours", "1"]).contains("`--hours`"));
         assert!(refusal(&["fuzz", "--hours", "1"]).contains("`--hours`"));
+        assert!(refusal(&["deb", "--fast"]).contains("`--fast`"));
         assert!(refusal(&["bench-engine", "--fast"]).contains("`--fast`"));
         assert!(refusal(&["bench-postgres", "--fast"]).contains("`--fast`"));
     }

@@ -5,7 +5,7 @@
 
 use std::net::SocketAddr;
 
-use anyhow::bail;
+use crate::config::Wrong;
 
 /// One of the two things that protect a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,11 +37,14 @@ pub(crate) fn check(listen: SocketAddr, tls: Guard, keys: Guard) -> anyhow::Resu
         (true, false) => "TLS is missing",
         _ => "API keys are missing",
     };
-    bail!(
-        "listen: {listen} can be reached from other machines, and {missing}: give --tls-cert and --tls-key, \
-         set REDRIVE_BOOTSTRAP_KEY to what `redrive key generate` prints, or say --insecure-without-tls and --insecure-without-keys for what something else \
-         protects"
-    );
+    Err(Wrong::value(
+        "listen",
+        format!(
+            "{listen} can be reached from other machines, and {missing}: give --tls-cert and --tls-key, set \
+             REDRIVE_BOOTSTRAP_KEY to what `redrive key generate` prints, or say --insecure-without-tls and \
+             --insecure-without-keys for what something else protects"
+        ),
+    ))
 }
 
 #[cfg(test)]

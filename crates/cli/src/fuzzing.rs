@@ -1,7 +1,10 @@
 //! The library of the program: nothing but what the fuzz targets may call of it, and nothing at all without them.
 
 #![doc(hidden)]
-#![cfg_attr(feature = "fuzzing", expect(dead_code, reason = "most of these modules is the program's"))]
+#![cfg_attr(
+    feature = "fuzzing",
+    expect(dead_code, unused_imports, reason = "most of these modules is the program's")
+)]
 
 #[cfg(feature = "fuzzing")]
 mod config;
@@ -27,7 +30,7 @@ mod store;
 #[cfg(feature = "fuzzing")]
 pub fn configured(file: &str, environment: &str) -> Result<(), String> {
     let said = |error: anyhow::Error| format!("{error:#}");
-    let written = config::Layer::written(file).map_err(said)?;
+    let (written, _) = config::Layer::written(file).map_err(|problems| problems.to_string())?;
     let variable = |name: &str| {
         let of = |line: &str| Some(line.strip_prefix(name)?.strip_prefix('=')?.to_owned());
         environment.lines().find_map(of)

@@ -4,6 +4,8 @@ use std::io::{self, IsTerminal as _, Stderr, Write};
 
 use tracing_subscriber::EnvFilter;
 
+use crate::config::Wrong;
+
 /// How log lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -14,10 +16,15 @@ pub(crate) enum LogFormat {
     Json,
 }
 
+/// The filter of log lines that a text means.
+pub(crate) fn filter(text: &str) -> anyhow::Result<EnvFilter> {
+    let wrong = |error| Wrong::value("log_level", format!("`{text}` is no filter of log lines: {error}"));
+    EnvFilter::try_new(text).map_err(wrong)
+}
+
 /// Starts writing logs to the standard error.
-pub(crate) fn start(format: LogFormat, filter: &str) -> anyhow::Result<()> {
-    let filter = EnvFilter::try_new(filter)
-        .map_err(|error| anyhow::anyhow!("log_level: `{filter}` is no filter of log lines: {error}"))?;
+pub(crate) fn start(format: LogFormat, text: &str) -> anyhow::Result<()> {
+    let filter = filter(text)?;
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(io::stderr().is_terminal())

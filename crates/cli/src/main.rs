@@ -4,8 +4,10 @@ mod arguments;
 mod bench;
 mod clock;
 mod config;
+mod config_command;
 mod confirm;
 mod dead;
+mod doctor;
 mod enqueue;
 mod events;
 mod exit;
@@ -14,6 +16,7 @@ mod key;
 mod keys;
 mod lease;
 mod logs;
+mod manual;
 mod message;
 mod operation;
 mod output;
@@ -24,15 +27,19 @@ mod remote;
 mod schema;
 mod serve;
 mod settle;
+mod simulate;
 mod span;
 mod store;
+mod store_command;
 mod system;
+mod top;
 mod traces;
 mod when;
+mod work;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 #[cfg(feature = "mimalloc")]
 #[global_allocator]
@@ -40,7 +47,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// A durable work queue for work that fails.
 #[derive(Debug, Parser)]
-#[command(name = "redrive", version, max_term_width = 110)]
+#[command(name = "redrive", version, max_term_width = 110, disable_help_subcommand = true)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -68,6 +75,8 @@ enum Command {
     Release(settle::ReleaseArguments),
     /// The work must never be tried again.
     Bury(settle::BuryArguments),
+    /// Runs a program for each message of a queue.
+    Work(Box<work::WorkArguments>),
     /// Messages: looking at them, moving and discarding them.
     Message(Box<message::MessageArguments>),
     /// Dead letters: what was given up, and the way back.
@@ -76,10 +85,26 @@ enum Command {
     Operation(operation::OperationArguments),
     /// What happens, as it happens.
     Events(events::EventsArguments),
+    /// Shows the queues of a server live, and leases counting down to overdue.
+    Top(top::TopArguments),
     /// API keys.
     Key(keys::KeyArguments),
+    /// Checks, prints and explains the configuration of the server.
+    Config(config_command::ConfigArguments),
+    /// Checks, counts, repairs and copies the directory of an embedded store. No server may have it open.
+    Store(store_command::StoreDirectoryArguments),
+    /// Checks whether the machine, the configuration and the server are fit for work.
+    Doctor(Box<doctor::DoctorArguments>),
+    /// Shows what a retry policy does: when a message is tried again, and what that makes of a queue under load.
+    Simulate(Box<simulate::SimulateArguments>),
     /// Measures the server, or puts load on one.
     Bench(bench::BenchArguments),
+    /// Prints completions for a shell.
+    Completion(manual::CompletionArguments),
+    /// Prints the manual page, or writes one for each command.
+    Man(manual::ManArguments),
+    /// Explains the program, or one of its commands; with `--all` every command.
+    Help(manual::HelpArguments),
     /// Serves the handler beside which `bench` measures.
     #[command(hide = true)]
     BenchParseOnly,
@@ -102,11 +127,22 @@ fn main() -> ExitCode {
         Command::Extend(arguments) => Ok(settle::extend(arguments)),
         Command::Release(arguments) => Ok(settle::release(arguments)),
         Command::Bury(arguments) => Ok(settle::bury(arguments)),
+        Command::Work(arguments) => Ok(work::run(*arguments)),
         Command::Message(arguments) => Ok(message::run(*arguments)),
         Command::Dead(arguments) => Ok(dead::run(*arguments)),
         Command::Operation(arguments) => Ok(operation::run(arguments)),
         Command::Events(arguments) => Ok(events::run(arguments)),
         Command::Key(arguments) => keys::run(arguments),
+        Command::Config(arguments) => Ok(arguments.run()),
+        Command::Store(arguments) => Ok(arguments.run()),
+        Command::Top(arguments) => Ok(arguments.run()),
+        Command::Doctor(arguments) => Ok(arguments.run()),
+        Command::Simulate(arguments) => Ok(arguments.run()),
+        Command::Completion(arguments) => {
+            Ok(manual::ended(manual::completion(&arguments, Arguments::command())))
+        }
+        Command::Man(arguments) => Ok(manual::ended(manual::man(&arguments, Arguments::command()))),
+        Command::Help(arguments) => Ok(manual::ended(manual::help(&arguments, Arguments::command()))),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::BenchParseOnly => bench::parse_only().map(done),
         Command::Openapi => openapi().map(done),

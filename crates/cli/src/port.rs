@@ -3,18 +3,18 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::Args;
 use redrive_broker::pause;
 use redrive_core::time::Millis;
 use redrive_server::{ConnectionLimits, Port, PortConfig, Tls};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::config::Layer;
+use crate::config::{Layer, Wrong};
 use crate::exposure::{self, Guard};
 
 /// Files that the store and the process itself may have open beside the connections.
-const OTHER_FILES: u64 = 256;
+pub(crate) const OTHER_FILES: u64 = 256;
 /// How often it is looked whether the certificate was renewed.
 const RENEWED: Millis = Millis::from_secs(10);
 
@@ -68,8 +68,8 @@ impl PortSettings {
         let tls = match (&layer.tls_cert, &layer.tls_key) {
             (Some(cert), Some(key)) => Some((cert.clone(), key.clone())),
             (None, None) => None,
-            (Some(_), None) => bail!("tls_cert: needs tls_key beside it"),
-            (None, Some(_)) => bail!("tls_key: needs tls_cert beside it"),
+            (Some(_), None) => return Err(Wrong::value("tls_cert", "needs tls_key beside it")),
+            (None, Some(_)) => return Err(Wrong::value("tls_key", "needs tls_cert beside it")),
         };
         let usual = ConnectionLimits::default();
         let connections = ConnectionLimits {
@@ -77,10 +77,10 @@ impl PortSettings {
             per_address_max: layer.connections_per_address_max,
         };
         if connections.max == 0 {
-            bail!("connections_max: must be at least 1");
+            return Err(Wrong::value("connections_max", "must be at least 1"));
         }
         if connections.per_address_max == Some(0) {
-            bail!("connections_per_address_max: must be at least 1");
+            return Err(Wrong::value("connections_per_address_max", "must be at least 1"));
         }
         Ok(Self {
             tls,
@@ -89,6 +89,16 @@ impl PortSettings {
             insecure_without_tls: layer.insecure_without_tls.unwrap_or(false),
             insecure_without_keys: layer.insecure_without_keys.unwrap_or(false),
         })
+    }
+
+    /// Most connections.
+    pub(crate) fn connections_max(&self) -> u32 {
+        self.connections.max
+    }
+
+    /// Whether it speaks TLS.
+    pub(crate) fn has_tls(&self) -> bool {
+        self.tls.is_some()
     }
 
     /// With no more connections than there can be files. A store that cannot open a file is worse than a client that is
@@ -104,10 +114,23 @@ impl PortSettings {
         self
     }
 
+    /// Whether the port could be opened there; `keys` as far as is known.
+    pub(crate) fn check(&self, listen: SocketAddr, keys: bool) -> anyhow::Result<()> {
+        self.guarded(listen, keys)?;
+        if let Some((cert, key)) = &self.tls {
+            Tls::load(cert.clone(), key.clone()).map_err(|error| Wrong::value("tls_cert", error))?;
+        }
+        Ok(())
+    }
+
+    fn guarded(&self, listen: SocketAddr, keys: bool) -> anyhow::Result<()> {
+        let tls = Guard::new(self.tls.is_some(), self.insecure_without_tls);
+        exposure::check(listen, tls, Guard::new(keys, self.insecure_without_keys))
+    }
+
     /// Opens the port, unless it could be reached by more than it is protected from.
     pub(crate) fn open(self, listen: SocketAddr, keys: bool) -> anyhow::Result<Port> {
-        let tls = Guard::new(self.tls.is_some(), self.insecure_without_tls);
-        exposure::check(listen, tls, Guard::new(keys, self.insecure_without_keys))?;
+        self.guarded(listen, keys)?;
         let tls = self.tls.map(|(cert, key)| Tls::load(cert, key)).transpose().context("TLS")?;
         let config =
             PortConfig { connections: self.connections, open: !keys, allowed_hosts: self.allowed_hosts, tls };

@@ -17,7 +17,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 
 use crate::clock::{DatabaseClock, TimeSource, WallClock};
-use crate::config::{Config, Layer};
+use crate::config::{Config, Layer, Sources};
 use crate::logs::{self, LogFormat};
 use crate::port::{self, PortArguments};
 use crate::store::{StoreArguments, StoreChoice};
@@ -62,7 +62,7 @@ pub(crate) struct ServeArguments {
     port: PortArguments,
     /// Takes the time from `POST /test/clock` instead of the machine.
     #[cfg(feature = "test-clock")]
-    #[arg(long)]
+    #[arg(long, hide = true)]
     test_clock: bool,
     /// The file with the configuration; `redrive.toml` where there is one and nothing is said.
     #[arg(long, value_name = "FILE")]
@@ -85,7 +85,8 @@ impl ServeArguments {
         TimeSource::Machine
     }
 
-    fn load(self) -> anyhow::Result<Config> {
+    /// What these flags, the environment and the file say.
+    pub(crate) fn sources(self) -> anyhow::Result<Sources> {
         let layer = Layer {
             listen: self.listen,
             data: self.data,
@@ -96,14 +97,14 @@ impl ServeArguments {
             trace_ratio: self.trace_ratio,
             ..self.store.over(self.port.layer())
         };
-        Config::load(layer, self.config.as_deref())
+        Sources::read(layer, self.config.as_deref())
     }
 }
 
 /// Runs the server until it is told to end.
 pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     let time = arguments.time();
-    let config = arguments.load()?;
+    let config = arguments.sources()?.config()?;
     logs::start(config.log_format, &config.log_level)?;
     let files = system::allow_many_files();
     let config = Config { port: config.port.within(files), ..config };

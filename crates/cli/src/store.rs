@@ -5,14 +5,13 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use redrive_core::time::Millis;
 use redrive_store_embedded::Durability;
 use redrive_store_postgres as postgres;
 use serde::Deserialize;
 
-use crate::config::Layer;
+use crate::config::{Layer, Wrong};
 
 /// What an address of PostgreSQL begins with.
 const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
@@ -21,6 +20,28 @@ const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct StoreText(String);
+
+impl StoreText {
+    /// The store of whoever says nothing.
+    pub(crate) fn embedded() -> Self {
+        Self("embedded".to_owned())
+    }
+
+    /// What can be shown of it: of an address, where the database is.
+    pub(crate) fn shown(&self) -> String {
+        let is_address = SCHEMES.iter().any(|scheme| self.0.starts_with(scheme));
+        match postgres::Options::new(self.0.as_str()).place() {
+            Ok(place) if is_address => format!("postgres://…@{place}"),
+            _ if is_word(&self.0) => self.0.clone(),
+            _ => "…".to_owned(),
+        }
+    }
+}
+
+/// Whether it can be shown; anything else may have a password in it.
+fn is_word(text: &str) -> bool {
+    text.len() <= 20 && text.bytes().all(|letter| letter.is_ascii_alphanumeric())
+}
 
 impl FromStr for StoreText {
     type Err = Infallible;
@@ -105,11 +126,8 @@ impl StoreChoice {
             }
             other => {
                 let words = "must be embedded, memory, or postgres://USER:PASSWORD@HOST:PORT/DATABASE";
-                // A word is shown; anything else may have a password in it.
-                if other.len() <= 20 && other.bytes().all(|letter| letter.is_ascii_alphanumeric()) {
-                    bail!("store: `{other}` {words}");
-                }
-                bail!("store: {words}")
+                let said = if is_word(other) { format!("`{other}` {words}") } else { words.to_owned() };
+                Err(Wrong::value("store", said))
             }
         }
     }
@@ -124,8 +142,8 @@ fn database(url: &str, layer: &Layer) -> anyhow::Result<postgres::Options> {
         options.connections = connections as usize;
     }
     if let Some(file) = &layer.store_ca {
-        let read = std::fs::read(file).with_context(|| format!("store_ca: reading {}", file.display()));
-        options.authorities = Some(read?);
+        let unread = |error| Wrong::value("store_ca", format!("reading {}: {error}", file.display()));
+        options.authorities = Some(std::fs::read(file).map_err(unread)?);
     }
     if let Some(pooling) = layer.store_transaction_pooling {
         options.transaction_pooling = pooling;
@@ -139,7 +157,7 @@ fn database(url: &str, layer: &Layer) -> anyhow::Result<postgres::Options> {
             postgres::WrongOption::Schema => "store_schema",
             postgres::WrongOption::Connections => "store_connections",
         };
-        anyhow!("{field}: {wrong}")
+        Wrong::value(field, wrong)
     })?;
     Ok(options)
 }
@@ -152,7 +170,7 @@ fn synced(text: &str) -> anyhow::Result<Durability> {
         other => {
             let ms = other.strip_prefix("interval:").and_then(|ms| ms.parse().ok()).filter(|ms| *ms > 0);
             ms.map(|ms| Durability::Interval(Millis::new(ms)))
-                .ok_or_else(|| anyhow!("durability: `{other}` must be sync, none, or interval:MILLISECONDS"))
+                .ok_or_else(|| wrong_level(other, "must be sync, none, or interval:MILLISECONDS"))
         }
     }
 }
@@ -163,8 +181,12 @@ fn promised(text: &str) -> anyhow::Result<postgres::Durability> {
         "any" => Ok(postgres::Durability::Any),
         "local" => Ok(postgres::Durability::Local),
         "replicated" => Ok(postgres::Durability::Replicated),
-        other => bail!("durability: `{other}` must be any, local or replicated on PostgreSQL"),
+        other => Err(wrong_level(other, "must be any, local or replicated on PostgreSQL")),
     }
+}
+
+fn wrong_level(level: &str, must: &str) -> anyhow::Error {
+    Wrong::value("durability", format!("`{level}` {must}"))
 }
 
 #[cfg(test)]
@@ -216,13 +238,15 @@ mod tests {
             "secret/secret",
         ] {
             let layer = Layer { store: Some(store.parse().unwrap()), ..Layer::default() };
-            let said = format!("{:#} {layer:?}", StoreChoice::of(&layer).unwrap_err());
+            let shown = layer.store.as_ref().unwrap().shown();
+            let said = format!("{:#} {layer:?} {shown}", StoreChoice::of(&layer).unwrap_err());
             assert!(said.starts_with("store: ") && !said.contains("secret"), "{said}");
         }
         for store in ["postgres://me:secret@h/d", "postgres://me:secret?a@here/db"] {
             let layer = Layer { store: Some(store.parse().unwrap()), ..Layer::default() };
-            let said = format!("{:?} {layer:?}", StoreChoice::of(&layer).unwrap());
-            assert!(!said.contains("secret"), "{said}");
+            let shown = layer.store.as_ref().unwrap().shown();
+            let said = format!("{:?} {layer:?} {shown}", StoreChoice::of(&layer).unwrap());
+            assert!(!said.contains("secret") && shown.starts_with("postgres://…@"), "{said}");
         }
     }
 }

@@ -11,6 +11,7 @@ mod batch;
 mod bulk;
 mod clean;
 mod clock;
+mod contents;
 mod core;
 mod count;
 mod death;
@@ -55,6 +56,7 @@ mod verify;
 
 pub use backup::{BackupReport, restore};
 pub use clock::{Clock, MachineClock};
+pub use contents::{Contents, contents};
 pub use options::{Durability, Options};
 pub use repair::{RepairReport, repair};
 pub use store::{EmbeddedStore, Stepper};

@@ -11,7 +11,7 @@ use futures::executor::block_on;
 use redrive_core::lease::ConsumerName;
 use redrive_core::lifecycle::{Draft, When};
 use redrive_core::message::{
-    Body, ContentType, FairnessKey, Headers, Message, MessageId, MessageType, Priority, Source, Spec,
+    Body, ContentType, FairnessKey, Headers, Message, MessageId, MessageType, Priority, Source, Spec, State,
 };
 use redrive_core::queue::{QueueConfig, QueueName};
 use redrive_core::receipt::Claim;
@@ -21,7 +21,7 @@ use redrive_store::{
     Store, StoreError,
 };
 use redrive_store_embedded::disk::{Disk, RealDisk, SimulatedDisk};
-use redrive_store_embedded::{EmbeddedStore, MachineClock, Options, repair, restore, verify};
+use redrive_store_embedded::{EmbeddedStore, MachineClock, Options, contents, repair, restore, verify};
 
 fn queue() -> QueueName {
     QueueName::new("work").unwrap()
@@ -193,4 +193,26 @@ fn a_whole_directory_needs_no_repair() {
     drop(EmbeddedStore::stepped(Arc::clone(&disk), Arc::new(MachineClock), options()).unwrap());
     let report = repair(&disk, &options(), false).unwrap();
     assert_eq!((report.cut, report.done, report.frames_lost), (None, false, 0));
+}
+
+#[test]
+fn what_is_in_a_directory_is_counted_without_changing_it() {
+    let disk = SimulatedDisk::new(5);
+    let (store, _) =
+        EmbeddedStore::stepped(Arc::new(disk.clone()), Arc::new(MachineClock), options()).unwrap();
+    create(&store);
+    for n in 1..=7 {
+        put(&store, n);
+    }
+    consume(&store).unwrap();
+    store.close().unwrap();
+    let disk = disk.kill();
+    let before = disk.content("0000000001.segment");
+    let shared: Arc<dyn Disk> = Arc::new(disk.clone());
+    let found = contents(&shared, &options()).unwrap();
+    let verified = verify(&shared, &options()).unwrap();
+    assert_eq!((found.queues.len(), found.queues[0].states.of(State::Ready)), (1, 6));
+    assert_eq!(found.queues[0].queue.name, queue());
+    assert_eq!((found.usage.live_bytes, found.entries), (verified.live_bytes, verified.entries));
+    assert_eq!(disk.content("0000000001.segment"), before);
 }

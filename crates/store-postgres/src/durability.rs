@@ -13,7 +13,7 @@ use crate::options::Durability;
 /// What a commit means on a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a setting")]
-struct Commit {
+pub(crate) struct Commit {
     fsync: bool,
     full_page_writes: bool,
     /// `synchronous_commit`.
@@ -26,7 +26,7 @@ struct Commit {
 
 /// Why a server promises less than it must.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Short {
+pub(crate) struct Short {
     wanted: Durability,
     setting: String,
 }
@@ -41,7 +41,7 @@ impl fmt::Display for Short {
 impl std::error::Error for Short {}
 
 impl Commit {
-    async fn read(client: &impl GenericClient) -> Result<Self, tokio_postgres::Error> {
+    pub(crate) async fn read(client: &impl GenericClient) -> Result<Self, tokio_postgres::Error> {
         let row = client.query_one(include_str!("../sql/durability.sql"), &[]).await?;
         Ok(Self {
             fsync: row.try_get(0)?,
@@ -52,7 +52,7 @@ impl Commit {
         })
     }
 
-    fn survives(&self) -> Survives {
+    pub(crate) fn survives(&self) -> Survives {
         let replicated = self.has_names && matches!(self.waits_for.as_str(), "on" | "remote_apply");
         match self.waits_for.as_str() {
             "off" => Survives::Nothing,
@@ -63,7 +63,7 @@ impl Commit {
     }
 
     /// The first setting that is in the way.
-    fn short(&self, wanted: Durability) -> Option<Short> {
+    pub(crate) fn short(&self, wanted: Durability) -> Option<Short> {
         let waits = &self.waits_for;
         let setting = if wanted == Durability::Any {
             return None;

@@ -27,6 +27,7 @@ mod error;
 mod expire;
 mod extend;
 mod fast;
+mod inspect;
 mod joined;
 mod lapse;
 mod lease;
@@ -58,6 +59,7 @@ mod together;
 mod work;
 
 pub use clock::StoreClock;
+pub use inspect::{Inspection, SchemaState, inspect};
 pub use migrate::schema_sql;
 pub use options::{Durability, Options, Patience, WrongOption};
 pub use store::PostgresStore;

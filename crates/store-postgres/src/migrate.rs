@@ -10,7 +10,7 @@ use crate::options::Options;
 use crate::sql::in_schema;
 
 /// Each change of the schema, in order. A file that was released never changes.
-const MIGRATIONS: [(&str, &str); 2] = [
+pub(crate) const MIGRATIONS: [(&str, &str); 2] = [
     ("0001_queues", include_str!("../sql/migrations/0001_queues.sql")),
     ("0002_functions", include_str!("../sql/migrations/0002_functions.sql")),
 ];
@@ -32,7 +32,7 @@ pub fn schema_sql(schema: &str) -> String {
     text
 }
 
-fn quoted(schema: &str) -> String {
+pub(crate) fn quoted(schema: &str) -> String {
     format!("\"{}\"", schema.replace('"', "\"\""))
 }
 

@@ -21,6 +21,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "redrive",
         &[
+            "client",
             "bus",
             "broker",
             "store",

@@ -68,7 +68,8 @@ impl Steps {
     }
 }
 
-async fn connect(url: &str) -> anyhow::Result<RedriveClient<Channel>> {
+/// A connection with room for large answers.
+pub(crate) async fn connect(url: &str) -> anyhow::Result<RedriveClient<Channel>> {
     let endpoint = Endpoint::from_shared(url.to_owned())
         .context("--url")?
         .initial_stream_window_size(WINDOW_BYTES)

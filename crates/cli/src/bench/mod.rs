@@ -19,6 +19,7 @@ mod measure;
 mod poster;
 mod process;
 mod report;
+mod worker;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -81,13 +82,16 @@ enum Group {
     Keys,
     /// What a server that does nothing needs, by itself and with 10,000 long polls.
     Idle,
+    /// A handler that does nothing, run by a worker, beside a bare stream with the same credit.
+    Worker,
 }
 
 impl Group {
-    const ALL: [Self; 5] = [Self::LifeCycle, Self::Latency, Self::Enqueue, Self::Keys, Self::Idle];
+    const ALL: [Self; 6] =
+        [Self::LifeCycle, Self::Latency, Self::Enqueue, Self::Keys, Self::Idle, Self::Worker];
 
     fn needs_own_server(self) -> bool {
-        matches!(self, Self::Enqueue | Self::Keys | Self::Idle)
+        matches!(self, Self::Enqueue | Self::Keys | Self::Idle | Self::Worker)
     }
 }
 
@@ -164,6 +168,7 @@ pub(crate) fn run(arguments: &BenchArguments) -> anyhow::Result<ExitCode> {
                 Group::Enqueue => enqueue::run(&context, &mut report).await.context("enqueue")?,
                 Group::Keys => keys::run(&context, &mut report).await.context("keys")?,
                 Group::Idle => idle::run(&context, &mut report).await.context("idle")?,
+                Group::Worker => worker::run(&context, &mut report).await.context("worker")?,
             }
         }
         anyhow::Ok(())

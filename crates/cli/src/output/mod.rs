@@ -12,11 +12,12 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
+use serde::Serialize;
 use serde_json::value::RawValue;
 
 pub(crate) use list::List;
 pub(crate) use table::{Cell, Column, card, table};
-pub(crate) use text::{counted, printable};
+pub(crate) use text::{clipped, counted, printable};
 pub(crate) use tree::Tree;
 
 use crate::remote::{Answer, Failure};
@@ -67,6 +68,13 @@ pub(crate) struct OutputArguments {
     /// Whether there are colours.
     #[arg(long, value_name = "WHEN", default_value = "auto", global = true, help_heading = "Output")]
     pub(crate) color: Colour,
+}
+
+impl Default for OutputArguments {
+    /// As where nothing is said.
+    fn default() -> Self {
+        Self { output: Format::Table, json: false, quiet: false, color: Colour::Auto }
+    }
 }
 
 impl OutputArguments {
@@ -182,6 +190,27 @@ impl Output {
             Format::Ndjson => self.line(&Tree::of(json).compact()),
             Format::Yaml => self.print(&Tree::of(json).yaml()),
             Format::Table | Format::Json | Format::Id => self.line(&Tree::of(json).pretty()),
+        }
+    }
+
+    /// Prints what this program itself found: for people as `text`, for programs as JSON.
+    pub(crate) fn document(
+        &self,
+        document: &impl Serialize,
+        text: impl FnOnce() -> String,
+    ) -> Result<(), Failure> {
+        if self.format == Format::Table {
+            return self.print(&text());
+        }
+        let wrong = |error: serde_json::Error| Failure::Failed(format!("printing: {error}"));
+        self.raw(&serde_json::value::to_raw_value(document).map_err(wrong)?)
+    }
+
+    /// Tells how a command ended that asked nobody.
+    pub(crate) fn ended(&self, done: Result<(), Failure>) -> ExitCode {
+        match done {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => self.failed(&failure),
         }
     }
 

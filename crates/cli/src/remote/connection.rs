@@ -52,6 +52,12 @@ impl std::fmt::Debug for Connection {
 }
 
 impl ConnectionArguments {
+    /// Whether somebody said which server is meant.
+    pub(crate) fn is_said(&self) -> bool {
+        let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        self.url.is_some() || self.context.is_some() || set("REDRIVE_URL") || set("REDRIVE_CONTEXT")
+    }
+
     /// What they mean on this machine.
     pub(crate) fn resolve(&self) -> Result<Connection, Failure> {
         self.within(|name| std::env::var(name).ok())

@@ -1,5 +1,6 @@
 //! What can go wrong, and the one mapping to exit codes.
 
+use redrive_client::{CallError, LeaseError, WorkerError};
 use redrive_wire::Problem;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -49,6 +50,9 @@ pub(crate) enum Failure {
     /// Something else came to a bad end.
     #[error("{0}")]
     Failed(String),
+    /// The server does not let a worker work.
+    #[error(transparent)]
+    Worker(WorkerError),
     /// Somebody pressed Ctrl-C.
     #[error("interrupted")]
     Interrupted,
@@ -71,6 +75,7 @@ impl Failure {
             Self::Partial { .. } => Exit::Partial,
             Self::TimedOut(_) => Exit::TimedOut,
             Self::Interrupted => Exit::Interrupted,
+            Self::Worker(error) => exit_of_worker(error),
             Self::Stranger { .. } | Self::Declined | Self::Failed(_) | Self::Io(..) | Self::ClosedPipe => {
                 Exit::Failed
             }
@@ -91,6 +96,7 @@ impl Failure {
             Self::TimedOut(_) => "TIMED_OUT",
             Self::Failed(_) => "FAILED",
             Self::Interrupted => "INTERRUPTED",
+            Self::Worker(error) => code_of_worker(error),
             Self::Io(..) => "IO",
             Self::ClosedPipe => "CLOSED_PIPE",
         }
@@ -118,6 +124,26 @@ impl Failure {
         };
         let object: Value = json!({"code": self.code(), "detail": self.to_string(), "advice": advice});
         object.to_string()
+    }
+}
+
+fn exit_of_worker(error: &WorkerError) -> Exit {
+    match error {
+        WorkerError::Refused(LeaseError::QueueNotFound(_)) => Exit::NotFound,
+        WorkerError::Refused(LeaseError::Call(CallError::Unauthenticated(_) | CallError::Forbidden(_))) => {
+            Exit::Auth
+        }
+        WorkerError::Refused(LeaseError::Call(CallError::Invalid(_))) => Exit::Usage,
+        WorkerError::Refused(LeaseError::Call(CallError::Unreachable(_))) => Exit::Unreachable,
+        WorkerError::Refused(_) | WorkerError::Broken(_) => Exit::Failed,
+    }
+}
+
+fn code_of_worker(error: &WorkerError) -> &str {
+    match error {
+        WorkerError::Refused(LeaseError::QueueNotFound(_)) => "QUEUE_NOT_FOUND",
+        WorkerError::Refused(LeaseError::Call(error)) => error.code(),
+        WorkerError::Broken(_) => "FAILED",
     }
 }
 

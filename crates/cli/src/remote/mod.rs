@@ -66,8 +66,5 @@ pub(crate) fn ask(output: &Output, work: impl AsyncFnOnce() -> Result<(), Failur
     });
     // A thread may still wait for a line that nobody types.
     runtime.shutdown_background();
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => output.failed(&failure),
-    }
+    output.ended(done)
 }

@@ -49,3 +49,13 @@ fn a_bench_loads_a_server_that_is_there_and_judges_nothing() {
     let nobody = bench(dir.path(), &["--url", "http://127.0.0.1:1", "--only", "latency"]);
     assert!(String::from_utf8(nobody.stderr).unwrap().contains("connecting to http://127.0.0.1:1"));
 }
+
+#[test]
+fn a_worker_is_measured_beside_a_bare_stream() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = bench(dir.path(), &["--only", "worker", "--json"]);
+    assert!(output.status.success(), "{output:?}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(names(&report["rounds"], "arm"), ["stream", "worker"]);
+    assert_eq!(names(&report["bars"], "name"), ["worker_rate"]);
+}

@@ -27,3 +27,4 @@ mod tls;
 mod tokens;
 #[cfg(feature = "otel")]
 mod traces;
+mod work;
