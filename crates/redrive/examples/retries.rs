@@ -47,8 +47,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // The bank opens, and what is dead because of it comes back, with its attempts to count again.
     open.store(true, Ordering::SeqCst);
-    let back = redrive.redrive("payments", Which::Error("the bank is closed".to_owned())).await?;
-    println!("brought back: {back}, attempt {}", is_tried.recv().await.unwrap_or_default());
+    let redriven = redrive.redrive("payments", Which::Error("the bank is closed".to_owned())).await?;
+    println!("brought back: {redriven}, attempt {}", is_tried.recv().await.unwrap_or_default());
     running.shutdown().await?;
     let stats = redrive.stats("payments").await?;
     println!("dead: {}, waiting: {}", stats.dead, stats.ready + stats.delayed);

@@ -9,11 +9,16 @@
 //! asked for. Where nothing is in the way nothing is remembered, and a claim begins at the beginning.
 
 use redrive_core::message::{Lane, Message};
+use redrive_core::queue::QueueName;
 use redrive_core::time::Timestamp;
 use redrive_store::StoreError;
 use tokio_postgres::Row;
 
+use crate::error::Fault;
+use crate::queue::Known;
 use crate::row::{Columns, Kept, millis, rank};
+use crate::session::Session;
+use crate::store::Shared;
 
 /// A look is taken after so many messages were handed out, or after a part of what the last one read: the more there
 /// is to read, the more it costs.
@@ -162,6 +167,29 @@ impl Behind {
     }
 }
 
+impl Shared {
+    /// Looks what is in the way of claims, where that is due.
+    pub(crate) async fn look_behind(&self, session: &Session, known: &Known) -> Result<(), Fault> {
+        if !self.turns().entry(known.id).or_default().behind.is_look_due() {
+            return Ok(());
+        }
+        let now = self.link.seen();
+        let rows = session.rows(&self.link.sql.look_back, &[&known.id]).await?;
+        if let (Some(row), Some(turns)) = (rows.first(), self.turns().get_mut(&known.id)) {
+            turns.behind.looked(row, now)?;
+        }
+        Ok(())
+    }
+
+    /// Claims of the queue leave nothing out.
+    pub(crate) fn forget_behind(&self, queue: &QueueName) {
+        let Some(id) = self.cache().get(queue).map(|known| known.id) else { return };
+        if let Some(turns) = self.turns().get_mut(&id) {
+            turns.behind.forget();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use redrive_core::lease::ConsumerName;
@@ -169,7 +197,7 @@ mod tests {
     use redrive_core::message::{
         Body, ContentType, FairnessKey, Headers, MessageId, MessageType, Priority, Source, Spec,
     };
-    use redrive_core::queue::{QueueConfig, QueueName};
+    use redrive_core::queue::QueueConfig;
     use redrive_core::receipt::Claim;
     use redrive_store::{
         AckItem, Batch, CreateQueue, EnqueueItem, LeaseRequest, LeaseTarget, Limit, Now, ReleaseItem,

@@ -281,27 +281,6 @@ impl Shared {
         Ok(())
     }
 
-    /// Looks what is in the way of claims, where that is due.
-    async fn look_behind(&self, session: &Session, known: &Known) -> Result<(), Fault> {
-        if !self.turns().entry(known.id).or_default().behind.is_look_due() {
-            return Ok(());
-        }
-        let now = self.link.seen();
-        let rows = session.rows(&self.link.sql.look_back, &[&known.id]).await?;
-        if let (Some(row), Some(turns)) = (rows.first(), self.turns().get_mut(&known.id)) {
-            turns.behind.looked(row, now)?;
-        }
-        Ok(())
-    }
-
-    /// Claims of the queue leave nothing out.
-    fn forget_behind(&self, queue: &QueueName) {
-        let Some(id) = self.cache().get(queue).map(|known| known.id) else { return };
-        if let Some(turns) = self.turns().get_mut(&id) {
-            turns.behind.forget();
-        }
-    }
-
     /// One statement.
     async fn claim(
         &self,

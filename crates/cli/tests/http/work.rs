@@ -35,7 +35,9 @@ impl Work {
         let (kept, lines) = (Arc::clone(&errors), BufReader::new(child.stderr.take().unwrap()).lines());
         thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
-                kept.lock().unwrap().push_str(&format!("{line}\n"));
+                let mut kept = kept.lock().unwrap();
+                kept.push_str(&line);
+                kept.push('\n');
             }
         });
         Self { child, errors }
