@@ -10,7 +10,6 @@ use redrive_core::lifecycle::{self, Verb};
 use redrive_core::limits::BATCH_BYTES_MAX;
 use redrive_core::message::{Lane, MessageId, MessageType, Source};
 use redrive_core::policy::{LaneCredit, RetryLane};
-use redrive_core::queue::QueueName;
 use redrive_core::time::Timestamp;
 use redrive_store::{LaneChoice, LeaseRequest, Leased, Limit, Now, Pick, QueueNotFound, StoreError, Swept};
 use tokio::sync::{Mutex, OwnedMutexGuard};
