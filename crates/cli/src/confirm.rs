@@ -48,9 +48,8 @@ impl Consent {
 /// Asks, and reads a line on a thread of its own: whoever is asked may press Ctrl-C.
 async fn ask(question: String) -> Result<bool, Failure> {
     let asked = tokio::task::spawn_blocking(move || {
-        let mut err = std::io::stderr().lock();
-        err.write_all(question.as_bytes())?;
-        err.flush()?;
+        // Stderr is free again before anybody answers: on Ctrl-C there is something to say.
+        std::io::stderr().write_all(question.as_bytes())?;
         let mut line = String::new();
         std::io::stdin().lock().read_line(&mut line)?;
         Ok(is_yes(&line))

@@ -4,7 +4,10 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
@@ -25,6 +28,17 @@ fn on_terminal(server: &Server, arguments: &[&str]) -> (Child, File) {
     let mut command = command(server, arguments);
     command.env("TERM", "xterm").stdin(terminal.try_clone().unwrap()).stderr(terminal).stdout(Stdio::piped());
     (command.spawn().unwrap(), other.into())
+}
+
+/// The end of a command. One that does not end would hold up every other test.
+fn ended(child: Child) -> Output {
+    let id = child.id().to_string();
+    let (tell, told) = mpsc::sync_channel(1);
+    thread::spawn(move || tell.send(child.wait_with_output().unwrap()));
+    told.recv_timeout(Duration::from_mins(1)).unwrap_or_else(|_| {
+        drop(Command::new("kill").args(["-KILL", &id]).status());
+        panic!("it does not end");
+    })
 }
 
 /// Reads what is shown until this is among it.
@@ -50,14 +64,14 @@ async fn who_sits_there_is_asked() {
         let (child, mut other) = on_terminal(&server, &purge);
         assert_eq!(shown(&mut other, "[y/N] "), question);
         other.write_all(answer.as_bytes()).unwrap();
-        let ended = child.wait_with_output().unwrap();
+        let ended = ended(child);
         assert_eq!((ended.status.code(), &*ended.stdout), (Some(1), b"" as &[u8]), "{answer:?}");
         assert_eq!(server.count("orders", "ready").await, 3);
     }
     let (child, mut other) = on_terminal(&server, &purge);
     shown(&mut other, "[y/N] ");
     other.write_all(b"yes\n").unwrap();
-    let ended = child.wait_with_output().unwrap();
+    let ended = ended(child);
     let operation: serde_json::Value = serde_json::from_slice(&ended.stdout).unwrap();
     assert_eq!((ended.status.code(), &operation["applied"]), (Some(0), &json!(3)));
     assert_eq!(server.count("orders", "ready").await, 0);
@@ -70,7 +84,7 @@ async fn who_is_asked_may_press_ctrl_c() {
     let (child, mut other) = on_terminal(&server, &["queue", "purge", "orders"]);
     shown(&mut other, "[y/N] ");
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
-    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130));
+    assert_eq!(ended(child).status.code(), Some(130));
     assert_eq!(server.count("orders", "ready").await, 1);
 }
 
