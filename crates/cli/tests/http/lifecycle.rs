@@ -130,10 +130,7 @@ fn a_wrong_value_stops_the_start_and_is_named() {
     assert!(start(&[], &[("MAX_ATTEMPTS", "lots")]).contains("MAX_ATTEMPTS: `lots`"));
     std::fs::write(dir.path().join("redrive.toml"), "listen = \"127.0.0.1:0\"\nlease_timeout = 5\n").unwrap();
     let said = start(&[], &[]);
-    assert!(
-        said.contains("redrive.toml") && said.contains("lease_timeout") && said.contains("line 2"),
-        "{said}"
-    );
+    assert!(said.contains("redrive.toml:2:1: unknown key `lease_timeout`"), "{said}");
 }
 
 #[tokio::test]
