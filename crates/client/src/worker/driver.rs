@@ -28,6 +28,9 @@ const RECONNECT_WAITS: (Duration, Duration) = (Duration::from_millis(50), Durati
 const LAST_WORDS: Duration = Duration::from_secs(5);
 /// How often something may be heard before there is something to say that waits.
 const HEARD_FIRST_MAX: u32 = 16;
+/// How often others may run before something is said while handlers run: those that were started together may be about to
+/// end, and what ends together is told together. It is a matter of microseconds, and a message to the broker saved.
+const OTHERS_FIRST: u32 = 32;
 /// How far away a timer is that is not needed.
 const FAR: Duration = Duration::from_hours(24);
 /// How many wishes of handlers may wait.
@@ -128,7 +131,11 @@ impl Driver {
 
     async fn wait(&mut self) -> Wake {
         let speaks = self.has_something_to_say();
-        let patient = self.heard_first < HEARD_FIRST_MAX;
+        let others_first = match (self.heard_first < HEARD_FIRST_MAX, self.table.is_busy()) {
+            (false, _) => 0,
+            (true, false) => 1,
+            (true, true) => OTHERS_FIRST,
+        };
         let ends = self.ending.is_some();
         let Self { link, say, told, finished, batch, wishes, timer, .. } = self;
         tokio::select! {
@@ -138,7 +145,7 @@ impl Driver {
             _ = finished.recv_many(batch, usize::MAX) => Wake::Finished,
             Some(wish) = wishes.recv() => Wake::Wish(wish),
             () = timer.as_mut() => Wake::Due,
-            () = may_speak(say.as_ref(), patient), if speaks => Wake::MaySpeak,
+            () = may_speak(say.as_ref(), others_first), if speaks => Wake::MaySpeak,
         }
     }
 
@@ -315,9 +322,9 @@ async fn hear(link: &mut Link) -> Wake {
     }
 }
 
-/// Returns when there is room to say something, and when whatever can run has run: what ends together is told together.
-async fn may_speak(say: Option<&mpsc::Sender<Say>>, patient: bool) {
-    if patient {
+/// Returns when there is room to say something, and when whatever can run has run so often.
+async fn may_speak(say: Option<&mpsc::Sender<Say>>, others_first: u32) {
+    for _ in 0..others_first {
         tokio::task::yield_now().await;
     }
     let room = match say {

@@ -69,6 +69,11 @@ impl Table {
         self.held.len()
     }
 
+    /// Whether handlers run.
+    pub(super) fn is_busy(&self) -> bool {
+        !self.busy.is_empty()
+    }
+
     pub(super) fn has_something_to_say(&self) -> bool {
         !self.settles.is_empty() || !self.extends.is_empty()
     }
