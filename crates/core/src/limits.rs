@@ -33,6 +33,24 @@ pub const ATTEMPT_RECORDS_MAX: usize = 20;
 pub const TOPIC_BYTES_MAX: usize = 255;
 /// Most segments of a topic or topic pattern.
 pub const TOPIC_SEGMENTS_MAX: usize = 32;
+/// Longest name of a subscription, in bytes.
+pub const SUBSCRIPTION_ID_BYTES_MAX: usize = 64;
+/// Most subscriptions of one store.
+pub const SUBSCRIPTIONS_MAX: usize = 200_000;
+/// Most topic patterns with settings of their own.
+pub const TOPICS_MAX: usize = 1_000;
+/// Most subscriptions that one publish reaches in one step; beyond that a relay brings the event to them.
+pub const FAN_OUT_MAX: usize = 1_000;
+/// Most headers that the filter of one subscription names.
+pub const HEADER_FILTERS_MAX: usize = 16;
+/// Most deliveries of one subscription that an instance has under way at a time.
+pub const IN_FLIGHT_MAX: u32 = 1_000;
+/// Longest URL of a webhook, in bytes.
+pub const URL_BYTES_MAX: usize = 2_048;
+/// Most secrets with which one webhook is signed at a time.
+pub const WEBHOOK_SECRETS_MAX: usize = 5;
+/// How much of a webhook's request and of its response is kept for people to see, in bytes.
+pub const CAPTURE_BYTES_MAX: usize = 1024;
 /// Longest receipt that is looked at, in characters.
 pub const RECEIPT_CHARS_MAX: usize = 256;
 /// Deepest nesting of a body that is given as JSON: whoever takes the message has to parse it.
