@@ -46,6 +46,9 @@ pub enum BrokerError {
     /// The idempotency key was used with another body.
     #[error("the idempotency key was used with another message")]
     KeyReused,
+    /// The queue belongs to the event bus, or its name does.
+    #[error("{0} belongs to the event bus: it is created, changed and deleted with its subscription or topic")]
+    QueueOfBus(QueueName),
     /// The queue has no breaker.
     #[error("{0} has no breaker")]
     NoBreaker(QueueName),
@@ -133,6 +136,7 @@ impl BrokerError {
             | Self::KeyEnded(_)
             | Self::KeyOfEnvironment
             | Self::KeysNotInUse
+            | Self::QueueOfBus(_)
             | Self::NoBreaker(_) => RetryAdvice::GiveUp,
         }
     }
@@ -149,6 +153,7 @@ impl BrokerError {
             Self::OperationEnded(_) => "OPERATION_ENDED",
             Self::TooManyOperations { .. } => "TOO_MANY_OPERATIONS",
             Self::KeyReused => "IDEMPOTENCY_KEY_REUSED",
+            Self::QueueOfBus(_) => "QUEUE_OF_BUS",
             Self::NoBreaker(_) => "NO_BREAKER",
             Self::NotApplied { code, .. } => code,
             Self::Unauthenticated(refused) => refused.code(),

@@ -48,7 +48,7 @@ impl Trigger {
     }
 }
 
-/// What happened to a queue itself, or to many of its messages.
+/// What happened to a queue or a subscription itself, or to many of its messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Act {
     /// It was created.
@@ -69,11 +69,19 @@ pub enum Act {
     Rescheduled,
     /// An operation was started, went on, or ended.
     Operation,
+    /// It was switched off: its endpoint is gone, or has failed for too long.
+    Disabled,
+    /// It was switched on again.
+    Enabled,
+    /// Its secret was replaced.
+    Rotated,
+    /// Events of the past are brought to it.
+    Replayed,
 }
 
 impl Act {
     /// Every one of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 13] = [
         Self::Created,
         Self::Updated,
         Self::Deleted,
@@ -83,6 +91,10 @@ impl Act {
         Self::Moved,
         Self::Rescheduled,
         Self::Operation,
+        Self::Disabled,
+        Self::Enabled,
+        Self::Rotated,
+        Self::Replayed,
     ];
 
     /// The word in the payload.
@@ -97,6 +109,10 @@ impl Act {
             Self::Moved => "moved",
             Self::Rescheduled => "rescheduled",
             Self::Operation => "operation",
+            Self::Disabled => "disabled",
+            Self::Enabled => "enabled",
+            Self::Rotated => "rotated",
+            Self::Replayed => "replayed",
         }
     }
 }
@@ -120,6 +136,8 @@ pub enum Happening {
     Breaker(Change),
     /// Something was done to the queue itself.
     Queue(Act),
+    /// Something was done to the subscription whose queue it is.
+    Subscription(Act),
 }
 
 impl Happening {
@@ -134,12 +152,13 @@ impl Happening {
             Self::MoveToDlq => "move_to_dlq",
             Self::Breaker(_) => "breaker",
             Self::Queue(_) => "queue",
+            Self::Subscription(_) => "subscription",
         }
     }
 
     /// Whether several can be told as one.
     const fn adds_up(self) -> bool {
-        !matches!(self, Self::Breaker(_) | Self::Queue(_))
+        !matches!(self, Self::Breaker(_) | Self::Queue(_) | Self::Subscription(_))
     }
 }
 

@@ -59,7 +59,7 @@ impl LeaseCall {
         }
     }
 
-    fn interest(&self) -> Interest {
+    pub(crate) fn interest(&self) -> Interest {
         Interest { lane: self.lane, filter: self.filter.clone() }
     }
 }
@@ -125,7 +125,7 @@ impl Broker {
         if before >= max { Err(BrokerError::TooManyPolls { max }) } else { Ok(counted) }
     }
 
-    fn deliveries(&self, mut messages: Vec<Message>) -> Vec<Delivery> {
+    pub(crate) fn deliveries(&self, mut messages: Vec<Message>) -> Vec<Delivery> {
         self.begin_attempts(&mut messages);
         let sealed = messages.into_iter().filter_map(|message| {
             let receipt = self.receipts.seal(&Claim::on(&message)?);
@@ -144,7 +144,7 @@ impl Broker {
         }
     }
 
-    async fn look_until(
+    pub(crate) async fn look_until(
         &self,
         live: &Arc<Live>,
         call: &LeaseCall,
@@ -250,7 +250,7 @@ impl Broker {
     }
 
     /// When the probe's slot is free at the latest.
-    fn probe_until(&self, live: &Live) -> Option<Timestamp> {
+    pub(crate) fn probe_until(&self, live: &Live) -> Option<Timestamp> {
         let rules = live.rules();
         match rules.breaker.as_ref().map(|breaker| breaker.allowance(self.now(), 0)) {
             Some(Allowance::Nothing { until }) => until,

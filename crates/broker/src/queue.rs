@@ -1,6 +1,7 @@
 //! Queues: create, update, delete, pause, look.
 
 use redrive_core::queue::{Queue, QueueConfig, QueueName, Weights};
+use redrive_core::subscription::is_reserved;
 use redrive_store::{
     CreateQueue, DeleteQueue, FailureGroup, Limit, PauseQueue, QueueError, QueueNotFound, QueueStats,
     UpdateQueue,
@@ -15,8 +16,13 @@ impl Broker {
         self.events.tell(Happening::Queue(act), queue, 0, Trigger::Operator, self.now());
     }
 
-    /// Creates a queue.
+    /// Creates a queue. The names of the bus are its own.
     pub async fn create_queue(&self, request: CreateQueue) -> Result<Queue, BrokerError> {
+        not_reserved(&request.name)?;
+        self.create_queue_unasked(request).await
+    }
+
+    pub(crate) async fn create_queue_unasked(&self, request: CreateQueue) -> Result<Queue, BrokerError> {
         let queue = self.store.create_queue(self.at(), request).await?;
         self.note_queue(&queue);
         self.tell_queue(Act::Created, &queue.name);
@@ -26,6 +32,11 @@ impl Broker {
     /// Changes the configuration of a queue. What is over a cap that was lowered is lapsed by the sweeper, which is
     /// told.
     pub async fn update_queue(&self, request: UpdateQueue) -> Result<Queue, BrokerError> {
+        not_reserved(&request.name)?;
+        self.update_queue_unasked(request).await
+    }
+
+    pub(crate) async fn update_queue_unasked(&self, request: UpdateQueue) -> Result<Queue, BrokerError> {
         let live = self.queues.known(&request.name);
         let breaker = live.as_ref().and_then(|live| live.settings().breaker);
         let queue = self.store.update_queue(self.at(), request).await?;
@@ -54,6 +65,11 @@ impl Broker {
 
     /// Deletes a queue; by force, its messages and their leases with it.
     pub async fn delete_queue(&self, request: DeleteQueue) -> Result<(), BrokerError> {
+        not_reserved(&request.name)?;
+        self.delete_queue_unasked(request).await
+    }
+
+    pub(crate) async fn delete_queue_unasked(&self, request: DeleteQueue) -> Result<(), BrokerError> {
         let live = self.live(&request.name).await?;
         self.store.delete_queue(self.at(), request).await?;
         self.forget_queue(&live);
@@ -99,4 +115,9 @@ impl Broker {
     ) -> Result<Vec<FailureGroup>, BrokerError> {
         Ok(self.store.failure_groups(name, limit).await?)
     }
+}
+
+/// What belongs to a subscription is created, changed and deleted with it.
+fn not_reserved(name: &QueueName) -> Result<(), BrokerError> {
+    if is_reserved(name) { Err(BrokerError::QueueOfBus(name.clone())) } else { Ok(()) }
 }

@@ -11,6 +11,7 @@ use redrive_core::message::{Checkpoint, DeadReason, ErrorText, MessageId};
 use redrive_core::policy::{Asked, Outcome, Verdict};
 use redrive_core::queue::QueueName;
 use redrive_core::receipt::Claim;
+use redrive_core::subscription::SubscriptionId;
 use redrive_core::time::{Millis, Timestamp};
 use redrive_store::{
     AckItem, Acked, Batch, BuryItem, ExtendItem, Item, Judged, LeaseTarget, NackItem, ReleaseItem, Released,
@@ -286,8 +287,20 @@ impl Broker {
         }
     }
 
+    /// An attempt of a subscription failed in a queue that is not its own: its own breaker heard of it already.
+    pub(crate) fn tell_failed_of(&self, subscription: &SubscriptionId, judged: &Judged) {
+        let (queue, at) = (&judged.queue, judged.at);
+        let died = self.tell_judged_as(judged, "nack", Some(subscription.as_str()));
+        self.events.tell(Happening::Nack, queue, 1, Trigger::Consumer, at);
+        self.events.tell(Happening::MoveToDlq, queue, u64::from(died), Trigger::Consumer, at);
+    }
+
     /// What a failure of one message leads to; says whether it died.
     pub(crate) fn tell_judged(&self, judged: &Judged, cause: &'static str) -> bool {
+        self.tell_judged_as(judged, cause, None)
+    }
+
+    fn tell_judged_as(&self, judged: &Judged, cause: &'static str, subscription: Option<&str>) -> bool {
         let died = matches!(judged.verdict, Verdict::Dead(_));
         self.metrics.failed(&judged.queue, &judged.kind, cause, died);
         if let Some(leased_at) = judged.leased_at {
@@ -296,7 +309,10 @@ impl Broker {
             self.end_failed(judged, leased_at, cause, died);
         }
         if let Verdict::RetryAt(due, _) = judged.verdict {
-            crate::log::retry(judged, due);
+            match subscription {
+                Some(subscription) => crate::log::retry_of(subscription, judged, due),
+                None => crate::log::retry(judged, due),
+            }
         }
         self.wake_for(judged);
         died

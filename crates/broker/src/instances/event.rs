@@ -85,7 +85,7 @@ pub(super) fn read(notice: &Notice) -> Option<Told> {
 impl Carried {
     pub(super) fn of(event: &Event) -> Self {
         let (act, change) = match event.what {
-            Happening::Queue(act) => (Some(act.name().to_owned()), None),
+            Happening::Queue(act) | Happening::Subscription(act) => (Some(act.name().to_owned()), None),
             Happening::Breaker(change) => (None, Some(CarriedChange::of(change))),
             _ => (None, None),
         };
@@ -110,10 +110,8 @@ impl Carried {
             "requeue" => Happening::Requeue,
             "move_to_dlq" => Happening::MoveToDlq,
             "breaker" => Happening::Breaker(self.change?.read()?),
-            "queue" => {
-                let name = self.act?;
-                Happening::Queue(Act::ALL.into_iter().find(|act| act.name() == name)?)
-            }
+            "queue" => Happening::Queue(act_named(&self.act?)?),
+            "subscription" => Happening::Subscription(act_named(&self.act?)?),
             _ => return None,
         };
         Some(Event {
@@ -126,6 +124,10 @@ impl Carried {
             trigger: Trigger::ALL.into_iter().find(|trigger| trigger.name() == self.by)?,
         })
     }
+}
+
+fn act_named(name: &str) -> Option<Act> {
+    Act::ALL.into_iter().find(|act| act.name() == name)
 }
 
 impl CarriedChange {

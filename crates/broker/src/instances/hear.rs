@@ -48,6 +48,7 @@ impl Broker {
         self.sweep_sooner.notify_waiters();
         peers.lock_freed.notify_waiters();
         peers.keys_changed.notify_one();
+        peers.subscriptions_changed.notify_one();
         peers.stale.everything();
     }
 
@@ -87,6 +88,6 @@ fn heed_entry(peers: &Peers, key: &EntryKey) {
                 peers.stale.operation(id);
             }
         }
-        EntryKind::Subscription | EntryKind::Topic => {}
+        EntryKind::Subscription | EntryKind::Topic => peers.subscriptions_changed.notify_one(),
     }
 }

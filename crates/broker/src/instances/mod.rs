@@ -65,6 +65,8 @@ pub(crate) struct Peers {
     lock_freed: Notify,
     /// Another instance changed the API keys.
     keys_changed: Notify,
+    /// Another instance changed topics or subscriptions.
+    subscriptions_changed: Notify,
 }
 
 impl Peers {
@@ -76,11 +78,17 @@ impl Peers {
             locks: Locks::default(),
             lock_freed: Notify::new(),
             keys_changed: Notify::new(),
+            subscriptions_changed: Notify::new(),
         })
     }
 
     pub(crate) fn outbox(&self) -> Arc<Outbox> {
         Arc::clone(&self.outbox)
+    }
+
+    /// Returns when another instance has changed topics or subscriptions.
+    pub(crate) async fn subscriptions_changed(&self) {
+        self.subscriptions_changed.notified().await;
     }
 
     /// Returns when another instance has let go of a lock.

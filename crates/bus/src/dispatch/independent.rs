@@ -1,0 +1,71 @@
+//! One delivery of one subscription, from its own queue.
+
+use redrive_broker::{Bury, Delivery, Nack, Release, Target as Lease};
+use redrive_core::message::ErrorText;
+use redrive_core::subscription::SubscriptionId;
+use redrive_core::time::Millis;
+
+use super::attempt::Failure;
+use crate::bus::Bus;
+use crate::subscription::{Subscription, Target, WhyDisabled};
+
+/// After how long what cannot be handled here is looked at again.
+pub(super) const ELSEWHERE: Millis = Millis::from_secs(1);
+
+impl Bus {
+    /// Tries a delivery, and settles it. The queue's judge decides what a failure leads to, and its breaker hears of it.
+    pub(super) async fn deliver(&self, id: SubscriptionId, delivery: Delivery) {
+        let Delivery { message, receipt } = delivery;
+        let Some(subscription) = self.view().subscription(&id) else { return };
+        let _entered = self.in_flight.enter(&subscription).await;
+        let result = self.attempt(&subscription, &message).await;
+        let message = message.id();
+        self.note_health(&subscription, &result).await;
+        match result {
+            Ok(()) => drop(self.settle(message, async || self.broker.ack(vec![receipt.clone()]).await).await),
+            Err(Failure::Retry { error, asked }) => {
+                let nack = Nack { receipt, asked, error: ErrorText::new(error), checkpoint: None };
+                drop(self.settle(message, async || self.broker.nack(vec![nack.clone()]).await).await);
+            }
+            Err(Failure::Bury(error)) => {
+                let bury = Bury { receipt, error: ErrorText::new(error) };
+                drop(self.settle(message, async || self.broker.bury(vec![bury.clone()]).await).await);
+            }
+            Err(Failure::Gone) => {
+                self.disable(&subscription, WhyDisabled::Gone).await;
+                self.give_back(message, receipt, Millis::ZERO).await;
+            }
+            Err(Failure::Elsewhere) => self.give_back(message, receipt, ELSEWHERE).await,
+        }
+    }
+
+    /// Gives a delivery back unharmed: its attempt was none.
+    pub(super) async fn give_back(
+        &self,
+        message: redrive_core::message::MessageId,
+        receipt: String,
+        delay: Millis,
+    ) {
+        let delay = (delay > Millis::ZERO).then_some(delay);
+        let release = Release { target: Lease::Receipt(receipt), delay };
+        drop(self.settle(message, async || self.broker.release(vec![release.clone()]).await).await);
+    }
+
+    /// Switches a webhook off. Where that does not work, the next attempt finds the same.
+    pub(crate) async fn disable(&self, subscription: &Subscription, why: WhyDisabled) {
+        if !matches!(subscription.target, Target::Webhook(_)) {
+            return;
+        }
+        match self.disable_subscription(&subscription.id, why).await {
+            Ok(_) => tracing::warn!(
+                target: "redrive::subscription",
+                subscription_id = subscription.id.as_str(),
+                reason = why.name(),
+                "disabled"
+            ),
+            Err(error) => {
+                tracing::error!(%error, subscription = %subscription.id, "an endpoint could not be switched off");
+            }
+        }
+    }
+}
