@@ -85,11 +85,9 @@ impl Guard {
         if self.allowed.iter().any(|rule| rule.allows(host, Some(addr), port)) {
             return Ok(());
         }
-        if !PORTS.contains(&port) {
-            return Err(Refused::Port(port));
-        }
         match block {
             Some(block) => Err(Refused::Address { addr, name: block.name, rule: block.rule }),
+            None if !PORTS.contains(&port) => Err(Refused::Port(port)),
             None => Ok(()),
         }
     }
