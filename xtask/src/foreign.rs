@@ -6,6 +6,7 @@
 //! * hyperframe and slowhttptest do what no client should: floods of frames, thousands that are slow, and bodies that are
 //!   bombs. Meanwhile a healthy client goes on, and the server's memory stays.
 //! * sslyze looks at what the TLS port offers.
+//! * standardwebhooks verifies what we sign.
 //!
 //! All but slowhttptest, which is Debian's, come from the Python package index into a virtual environment below the target
 //! folder, in the versions of `requirements.txt`.
@@ -31,9 +32,11 @@ pub(crate) fn run(root: &Path, features: &[&str]) -> Result<(), Failure> {
     let python = python(&clients.join("requirements.txt"), &home)?;
     slowhttptest()?;
     // The binary that the tests use, made by the same words: other ones would have cargo build every dependency again.
-    let build = ["test", "--no-run", "--workspace", "--locked", "--test", "http"];
+    let build = ["test", "--no-run", "--workspace", "--locked", "--test", "http", "--example", "sign_cases"];
     command::run(cargo(root, &[&build[..], features].concat()))?;
 
+    let cases = binaries.join("examples").join("sign_cases");
+    run_script(&python, &clients.join("webhook_signatures.py"), &[&cases.display().to_string()])?;
     let serve = |flags: &[&str]| {
         let mut command = Command::new(binaries.join("redrive"));
         command.args(["serve", "--log-level", "error"]).args(flags).current_dir(&home);
