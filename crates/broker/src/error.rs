@@ -47,7 +47,9 @@ pub enum BrokerError {
     #[error("the idempotency key was used with another message")]
     KeyReused,
     /// The queue belongs to the event bus, or its name does.
-    #[error("{0} belongs to the event bus: it is created, changed and deleted with its subscription or topic")]
+    #[error(
+        "{0} belongs to the event bus: it is created, changed and deleted with its subscription or topic"
+    )]
     QueueOfBus(QueueName),
     /// The queue has no breaker.
     #[error("{0} has no breaker")]
@@ -64,12 +66,12 @@ pub enum BrokerError {
     #[error(transparent)]
     Unauthenticated(#[from] Unauthenticated),
     /// The caller may not do that.
-    #[error("this API key may not {what}{}", on(.queue.as_ref()))]
+    #[error("this API key may not {what}{}", named(.on.as_ref()))]
     Forbidden {
         /// What.
         what: &'static str,
-        /// To which queue.
-        queue: Option<QueueName>,
+        /// To which queue or topic.
+        on: Option<String>,
     },
     /// The caller wants to give what it does not hold.
     #[error("{what}: an API key can only give what it holds")]
@@ -171,8 +173,8 @@ impl BrokerError {
 }
 
 /// Where, if it is known.
-fn on(queue: Option<&QueueName>) -> String {
-    queue.map(|queue| format!(" {queue}")).unwrap_or_default()
+fn named(name: Option<&String>) -> String {
+    name.map(|name| format!(" {name}")).unwrap_or_default()
 }
 
 impl From<StoreError> for BrokerError {

@@ -37,8 +37,8 @@ mod waiters;
 mod why;
 
 pub use access::{
-    About, Access, Act as AuditAct, ApiKey, AuditEntry, Caller, Consuming, Cut, Gate, NewKey, Quotas, Shown,
-    Unauthenticated, Who, has_keys,
+    About, Access, Act as AuditAct, ApiKey, AuditEntry, Caller, Consuming, Cut, Fault, Gate, NewKey, Quotas,
+    Shown, Unauthenticated, Who, has_keys,
 };
 pub use breaker::BreakerView;
 pub use broker::{Background, Broker, Shared};

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use hashbrown::HashMap;
-use redrive_broker::{Broker, BrokerError, pause};
+use redrive_broker::{Broker, pause};
 use redrive_core::subscription::SubscriptionId;
 use redrive_core::time::Millis;
 use tokio::task::JoinHandle;
@@ -111,6 +111,7 @@ impl Bus {
         }));
         bus.refresh().await?;
         bus.sync_pumps();
+        bus.sync_relay().await;
         let kept = bus.clone();
         let upkeep = tokio::spawn(async move { kept.keep_fresh().await });
         Ok((bus.clone(), BusBackground { bus, upkeep }))
@@ -139,19 +140,15 @@ impl Bus {
         loop {
             tokio::select! {
                 () = self.broker.subscriptions_changed() => {}
-                () = pause(LOOK_AGAIN) => self.trim_retained().await,
+                () = pause(LOOK_AGAIN) => {
+                    self.sync_relay().await;
+                    self.trim_retained().await;
+                }
                 () = self.broker.stopped() => return,
             }
             if let Err(error) = self.keep_up().await {
                 tracing::warn!(%error, "what others did to topics and subscriptions is known later");
             }
         }
-    }
-}
-
-impl From<crate::webhook::ClientError> for BusError {
-    fn from(error: crate::webhook::ClientError) -> Self {
-        let cause = redrive_store::StoreError::Unavailable(error.into());
-        Self::Broker(BrokerError::from(cause))
     }
 }

@@ -67,7 +67,8 @@ fn object(text: &[u8]) -> Result<Object<'_>, Invalid> {
             Problem::TooLong { actual: depth(text), max: JSON_DEPTH_MAX, unit: "levels" },
         ));
     }
-    serde_json::from_slice(text).map_err(|_| Invalid::unusable("event", "must be a CloudEvent as a JSON object"))
+    serde_json::from_slice(text)
+        .map_err(|_| Invalid::unusable("event", "must be a CloudEvent as a JSON object"))
 }
 
 /// How deep JSON is nested, at most.
@@ -269,7 +270,9 @@ pub fn structured_text(event: &Event) -> String {
     let data = std::str::from_utf8(body).ok();
     let field = match data {
         _ if body.is_empty() => None,
-        Some(data) if is_json(event.content_type.as_str()) && is_value(data) => Some(format!("\"data\":{data}")),
+        Some(data) if is_json(event.content_type.as_str()) && is_value(data) => {
+            Some(format!("\"data\":{data}"))
+        }
         Some(data) if !is_json(event.content_type.as_str()) => {
             serde_json::to_string(data).ok().map(|data| format!("\"data\":{data}"))
         }

@@ -1,12 +1,14 @@
 //! Why the bus did not do what it was asked.
 
-use redrive_broker::BrokerError;
+use redrive_broker::{BrokerError, Fault};
 use redrive_core::invalid::Invalid;
 use redrive_core::message::MessageId;
 use redrive_core::subscription::SubscriptionId;
 use redrive_core::topic::TopicPattern;
 use redrive_store::{EnqueueRefusal, QueueError, RetryAdvice, StoreError};
 use thiserror::Error;
+
+use crate::webhook::Unusable;
 
 /// Why the bus did not do what it was asked. Nothing happened, unless the store says that it does not know.
 #[derive(Debug, Error)]
@@ -64,6 +66,9 @@ pub enum BusError {
     /// There is no such replay.
     #[error("there is no replay {0} under way")]
     ReplayNotFound(MessageId),
+    /// Webhooks cannot be sent as they are set.
+    #[error(transparent)]
+    Webhooks(#[from] Unusable),
     /// Others change the same all the time.
     #[error("others change topics and subscriptions all the time; try again")]
     Busy,
@@ -93,7 +98,7 @@ impl BusError {
             Self::WrongTarget { .. } => "WRONG_TARGET",
             Self::Refused { refusal, .. } => refusal.code(),
             Self::ReplayNotFound(_) => "REPLAY_NOT_FOUND",
-            Self::Busy => "UNAVAILABLE",
+            Self::Webhooks(_) | Self::Busy => "UNAVAILABLE",
         }
     }
 }
@@ -119,5 +124,11 @@ impl From<Invalid> for BusError {
 impl From<getrandom::Error> for BusError {
     fn from(error: getrandom::Error) -> Self {
         Self::Broker(error.into())
+    }
+}
+
+impl Fault for BusError {
+    fn code(&self) -> &'static str {
+        Self::code(self)
     }
 }

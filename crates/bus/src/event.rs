@@ -95,6 +95,17 @@ pub(crate) fn message(queue: QueueName, spec: Spec, request: Option<TraceParent>
     NewMessage { queue, id, draft, idempotency_key: None, request }
 }
 
+/// What a message of the bus says, for another queue: the same event, and nothing of how it was dispatched here.
+pub(crate) fn copy_of(message: &Message) -> Spec {
+    let mut spec = message.spec.clone();
+    let own = spec.headers.iter().filter(|(name, _)| *name != ORDER_HEADER);
+    let own: Vec<(String, String)> = own.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    if let Ok(headers) = Headers::new(own) {
+        spec.headers = headers;
+    }
+    Spec { max_attempts: None, lease_timeout: None, ..spec }
+}
+
 /// An event as a target gets it.
 #[derive(Debug, Clone)]
 pub struct Event {

@@ -15,6 +15,7 @@ mod access;
 mod bus;
 pub mod cloudevents;
 mod config;
+mod dead;
 mod deliveries;
 mod dispatch;
 mod error;
@@ -27,6 +28,7 @@ mod record;
 mod relay;
 mod retain;
 mod subscription;
+mod time;
 mod topic;
 mod trie;
 mod view;
@@ -35,15 +37,17 @@ pub mod webhook;
 pub use access::BusGate;
 pub use bus::{Bus, BusBackground};
 pub use config::BusConfig;
+pub use dead::{DeadCursor, DeadDelivery};
 pub use deliveries::{Attempt, Outcome};
-pub use dispatch::{Delivered, Handler, HandlerFailure};
+pub use dispatch::{Handler, HandlerFailure, Incoming};
 pub use error::BusError;
 pub use event::{Event, EventType, NewEvent};
-pub use manage::{Created, NewSubscription, SubscriptionChange};
+pub use manage::{Created, EndpointSettings, NewSubscription, NewTarget, SubscriptionChange};
 pub use publish::Published;
 pub use relay::ReplayProgress;
 pub use subscription::{
-    Endpoint, Format, HeaderFilter, State, Subscription, SubscriptionSettings, Target, WhyDisabled,
+    Endpoint, Format, HeaderFilter, LiveSecret, State, Subscription, SubscriptionSettings, Target,
+    WhyDisabled,
 };
 pub use topic::{Dispatch, TopicConfig, TopicSettings};
 pub use trie::Trie;

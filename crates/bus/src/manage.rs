@@ -4,7 +4,7 @@
 //! subscription is made after its entry, and whoever misses it makes it ([`Bus::ensure_queue`]): a process that ends
 //! between the two leaves nothing behind that the next one would not mend.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use bytes::Bytes;
 use redrive_broker::{Act, BrokerError, Trigger};
@@ -20,6 +20,8 @@ use redrive_store::{
 };
 
 use crate::bus::Bus;
+use crate::deliveries::Attempt;
+use crate::dispatch::{Handler, Pump};
 use crate::error::BusError;
 use crate::record::Changed;
 use crate::subscription::{
@@ -101,7 +103,8 @@ impl Bus {
     ) -> Result<TopicSettings, BusError> {
         config.check()?;
         let pattern = config.pattern.clone();
-        let set = self.change(&Changed::Topic(pattern.as_str().to_owned()), |bus, number| {
+        let what = Changed::Topic(pattern.as_str().to_owned());
+        let set = self.change(&what, |bus, number| {
             let view = bus.view();
             let known = view.topic_of(&pattern);
             check_version(expected, known.map(|known| known.version))?;
@@ -124,7 +127,7 @@ impl Bus {
             self.ensure_sequence(&settings).await?;
         }
         self.broker.tell_topics();
-        self.sync_pumps();
+        self.sync_pump(Pump::Sequence(settings.number));
         Ok(settings)
     }
 
@@ -152,14 +155,15 @@ impl Bus {
         if waiting > 0 && !force {
             return Err(BusError::TopicNotEmpty { pattern: pattern.clone(), waiting });
         }
-        let gone = self.change(&Changed::Topic(pattern.as_str().to_owned()), |bus, _| {
+        let what = Changed::Topic(pattern.as_str().to_owned());
+        let gone = self.change(&what, |bus, _| {
             let known = bus.view().topic_of(pattern).map(|known| known.version);
             let known = known.ok_or_else(|| BusError::TopicNotFound(pattern.clone()))?;
             Ok((Expect::Version(known), None, ()))
         });
         gone.await?;
         self.view_mut().remove_topic(pattern);
-        self.sync_pumps();
+        self.sync_pump(Pump::Sequence(settings.number));
         self.delete_queue(queue).await?;
         self.forget_retained(&settings).await?;
         self.broker.tell_topics();
@@ -189,7 +193,8 @@ impl Bus {
             Some(id) => id,
             None => self.new_id()?,
         };
-        let made = self.change(&Changed::Subscription(id.as_str().to_owned()), |bus, number| {
+        let what = Changed::Subscription(id.as_str().to_owned());
+        let made = self.change(&what, |bus, number| {
             let view = bus.view();
             if view.subscription(&id).is_some() {
                 return Err(BusError::SubscriptionExists(id.clone()));
@@ -219,7 +224,7 @@ impl Bus {
     }
 
     /// A name for a subscription that was given none.
-    fn new_id(&self) -> Result<SubscriptionId, BusError> {
+    pub(crate) fn new_id(&self) -> Result<SubscriptionId, BusError> {
         let id = self.broker.event_ids(1)?.pop().map(|id| id.to_string()).unwrap_or_default();
         Ok(SubscriptionId::new(format!("s-{id}"))?)
     }
@@ -270,6 +275,30 @@ impl Bus {
         Ok(self.view().after(after).take(limit.get()).cloned().collect())
     }
 
+    /// Gives a subscription its function, in this process. Events that waited for it come now.
+    pub async fn handle(&self, id: &SubscriptionId, handler: Arc<dyn Handler>) -> Result<(), BusError> {
+        let subscription = self.subscription(id).await?;
+        if !matches!(subscription.target, Target::Handler) {
+            return Err(BusError::WrongTarget { what: "handler", kind: subscription.target.kind() });
+        }
+        let mut handlers = self.handlers.write().unwrap_or_else(PoisonError::into_inner);
+        handlers.insert(id.clone(), handler);
+        drop(handlers);
+        self.sync_pump(Pump::Subscription(id.clone()));
+        Ok(())
+    }
+
+    /// Takes the function of a subscription away. Events wait from then on, or go to another instance.
+    pub fn stop_handling(&self, id: &SubscriptionId) {
+        self.handlers.write().unwrap_or_else(PoisonError::into_inner).remove(id);
+        self.sync_pump(Pump::Subscription(id.clone()));
+    }
+
+    /// The last attempts of a subscription at this instance, the newest first.
+    pub fn attempts(&self, id: &SubscriptionId) -> Vec<Attempt> {
+        self.deliveries.of(id)
+    }
+
     /// Changes what is set of a subscription. What waits for it is judged by that at once.
     pub async fn update_subscription(
         &self,
@@ -299,14 +328,19 @@ impl Bus {
     /// Deletes a subscription, with the deliveries that wait for it and its dead letters. A plain queue stays.
     pub async fn delete_subscription(&self, id: &SubscriptionId) -> Result<(), BusError> {
         self.keep_up().await?;
-        let gone = self.change(&Changed::Subscription(id.as_str().to_owned()), |bus, _| {
+        let what = Changed::Subscription(id.as_str().to_owned());
+        let gone = self.change(&what, |bus, _| {
             let known = bus.known_subscription(id)?;
             Ok((Expect::Version(known.version), None, known))
         });
         let (gone, _) = gone.await?;
         self.view_mut().remove(id);
-        self.sync_pumps();
-        self.forget_subscription(id);
+        self.sync_pump(Pump::Subscription(id.clone()));
+        self.stop_handling(id);
+        self.health.forget(id);
+        self.deliveries.forget(id);
+        self.in_flight.forget(id);
+        self.metrics.forget(id);
         self.broker.tell_subscription(id, Act::Deleted, Trigger::Operator);
         if gone.owns_queue() { self.delete_queue(gone.queue()).await } else { Ok(()) }
     }
@@ -400,7 +434,8 @@ impl Bus {
         change: impl Fn(&Self, &Subscription) -> Result<Subscription, BusError>,
     ) -> Result<Arc<Subscription>, BusError> {
         self.keep_up().await?;
-        let written = self.change(&Changed::Subscription(id.as_str().to_owned()), |bus, _| {
+        let what = Changed::Subscription(id.as_str().to_owned());
+        let written = self.change(&what, |bus, _| {
             let known = bus.known_subscription(id)?;
             let changed = change(bus, &known)?;
             Ok((Expect::Version(known.version), Some(changed.encode()), changed))
@@ -414,7 +449,7 @@ impl Bus {
         subscription.version = version;
         let subscription = Arc::new(subscription);
         self.view_mut().put(Arc::clone(&subscription));
-        self.sync_pumps();
+        self.sync_pump(Pump::Subscription(subscription.id.clone()));
         let trigger = if act == Act::Disabled { Trigger::Scheduler } else { Trigger::Operator };
         self.broker.tell_subscription(&subscription.id, act, trigger);
         subscription

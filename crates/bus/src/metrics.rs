@@ -17,7 +17,7 @@ use redrive_core::time::{Millis, Timestamp};
 
 use crate::error::BusError;
 use crate::publish::Published;
-use crate::subscription::{State, Subscription, Target};
+use crate::subscription::Subscription;
 use crate::view::View;
 
 /// What the text of a registry ends with.

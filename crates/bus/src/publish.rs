@@ -46,9 +46,8 @@ struct Plan {
 
 impl Plan {
     fn size(&self) -> usize {
-        let one = |message: &NewMessage| {
-            message.draft.spec.body.bytes().len() + message.draft.spec.headers.size()
-        };
+        let one =
+            |message: &NewMessage| message.draft.spec.body.bytes().len() + message.draft.spec.headers.size();
         self.messages.iter().map(one).sum()
     }
 

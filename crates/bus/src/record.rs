@@ -11,7 +11,8 @@ use redrive_core::time::{Millis, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::subscription::{
-    Endpoint, Format, HeaderFilter, LiveSecret, State, Subscription, SubscriptionSettings, Target, WhyDisabled,
+    Endpoint, Format, HeaderFilter, LiveSecret, State, Subscription, SubscriptionSettings, Target,
+    WhyDisabled,
 };
 use crate::topic::{Dispatch, TopicConfig, TopicSettings};
 use crate::webhook::{SigningSecret, WebhookUrl};

@@ -9,13 +9,12 @@
 
 use std::sync::Arc;
 
-use redrive_broker::{Act, Delivery, Extend, LeaseCall, Nack, NewMessage, Trigger};
 use redrive_broker::Target as Lease;
+use redrive_broker::{Act, Delivery, Extend, LeaseCall, Nack, NewMessage, Trigger};
 use redrive_core::invalid::Invalid;
 use redrive_core::limits::{BATCH_BYTES_MAX, BATCH_ITEMS_MAX};
 use redrive_core::message::{
-    Body, Checkpoint, Dedup, DedupKey, ErrorText, Headers, Message, MessageId, Spec, State as MessageState,
-    Uniqueness,
+    Body, Checkpoint, Dedup, DedupKey, ErrorText, Headers, Message, MessageId, Spec, Uniqueness,
 };
 use redrive_core::policy::{Asked, RetryOverride};
 use redrive_core::queue::{QueueConfig, QueueName};
@@ -26,6 +25,7 @@ use redrive_store::{EnqueueOutcome, EnqueueRefusal, Filter, ListRequest};
 use serde::{Deserialize, Serialize};
 
 use crate::bus::Bus;
+use crate::dispatch::Pump;
 use crate::error::BusError;
 use crate::event::{self, NewEvent, TOPIC_HEADER};
 use crate::publish::fan_out;
@@ -101,12 +101,13 @@ fn unwrap(message: &Message) -> Result<Spec, Invalid> {
     let spec = &message.spec;
     let own = spec.headers.iter().filter(|(name, _)| *name != ERRAND_HEADER);
     let headers = Headers::new(own.map(|(name, value)| (name.to_owned(), value.to_owned())))?;
-    let relayed = || Some(Dedup { key: DedupKey::new(spec.id.to_string()).ok()?, unique: Uniqueness::Window });
+    let relayed =
+        || Some(Dedup { key: DedupKey::new(spec.id.to_string()).ok()?, unique: Uniqueness::Window });
     Ok(Spec { headers, dedup: spec.dedup.clone().or_else(relayed), ..spec.clone() })
 }
 
 /// How far a replay came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplayProgress {
     /// Its name.
     pub id: MessageId,
@@ -147,7 +148,7 @@ impl Bus {
     pub(crate) async fn ensure_relay(&self) -> Result<(), BusError> {
         let found = self.broker.store().get_queue(&relay_queue()).await?;
         self.ensure(relay_queue(), found, relay_config()).await?;
-        self.sync_pumps();
+        self.sync_pump(Pump::Relay);
         Ok(())
     }
 
@@ -327,7 +328,8 @@ impl Bus {
         };
         let mut point = replay_point(message);
         let topics: Vec<TopicSettings> = self.view().topics().cloned().collect();
-        for settings in topics.iter().filter(|settings| settings.number >= point.topic) {
+        let begun = point.topic;
+        for settings in topics.iter().filter(|settings| settings.number >= begun) {
             if settings.number > point.topic {
                 let after = self.retained_since(settings, from).await?;
                 point = ReplayPoint { topic: settings.number, after, ..point };

@@ -105,9 +105,7 @@ pub(crate) fn of_topic<'a>(
     topic: &Topic,
 ) -> Option<&'a TopicSettings> {
     let matching = all.filter(|settings| settings.config.pattern.matches(topic));
-    matching.min_by(|one, other| {
-        generality(&one.config.pattern).cmp(&generality(&other.config.pattern))
-    })
+    matching.min_by(|one, other| generality(&one.config.pattern).cmp(&generality(&other.config.pattern)))
 }
 
 #[cfg(test)]

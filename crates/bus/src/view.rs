@@ -13,6 +13,7 @@ use redrive_store::{Entry, EntryKey, EntryKind, EntryName, Expect, Limit};
 use smallvec::SmallVec;
 
 use crate::bus::Bus;
+use crate::dispatch::Pump;
 use crate::error::BusError;
 use crate::record::{Changed, Revision};
 use crate::subscription::{State, Subscription};
@@ -145,7 +146,9 @@ impl View {
         match entry.key.kind {
             EntryKind::Subscription => match Subscription::decode(name, version, &entry.value) {
                 Some(subscription) => self.put(Arc::new(subscription)),
-                None => tracing::error!(subscription = name, "a subscription cannot be read, and gets nothing"),
+                None => {
+                    tracing::error!(subscription = name, "a subscription cannot be read, and gets nothing")
+                }
             },
             EntryKind::Topic if name == REVISION => {}
             EntryKind::Topic => match TopicSettings::decode(name, version, &entry.value) {
@@ -173,6 +176,20 @@ impl View {
 }
 
 impl Changed {
+    fn subscription(&self) -> Option<SubscriptionId> {
+        match self {
+            Self::Subscription(id) => SubscriptionId::new(id).ok(),
+            Self::Topic(_) => None,
+        }
+    }
+
+    fn pattern(&self) -> Option<TopicPattern> {
+        match self {
+            Self::Topic(pattern) => pattern.parse().ok(),
+            Self::Subscription(_) => None,
+        }
+    }
+
     pub(crate) fn key(&self) -> Result<EntryKey, BusError> {
         let (kind, name) = match self {
             Self::Subscription(id) => (EntryKind::Subscription, id),
@@ -204,25 +221,40 @@ impl Bus {
         let known = self.view().revision.number;
         let revision = entry.and_then(|entry| Revision::decode(&entry.value)).unwrap_or_default();
         let missed = revision.since(known).map(<[Changed]>::to_vec);
+        let everything = missed.is_none();
         match missed {
             Some(missed) => {
                 for changed in missed {
                     let found = store.registry_get(&changed.key()?).await?;
                     let mut view = self.view_mut();
+                    let number = changed.pattern().and_then(|pattern| Some(view.topic_of(&pattern)?.number));
                     match found {
                         Some(entry) => view.put_entry(&entry),
                         None => view.forget(&changed),
                     }
+                    let number = changed
+                        .pattern()
+                        .and_then(|pattern| Some(view.topic_of(&pattern)?.number))
+                        .or(number);
+                    drop(view);
+                    let subscription = changed.subscription().map(Pump::Subscription);
+                    subscription
+                        .into_iter()
+                        .chain(number.map(Pump::Sequence))
+                        .for_each(|pump| self.sync_pump(pump));
                 }
             }
             None => self.load().await?,
         }
-        let mut view = self.view_mut();
-        if view.revision.number <= revision.number {
-            view.set_revision(revision, version);
+        {
+            let mut view = self.view_mut();
+            if view.revision.number <= revision.number {
+                view.set_revision(revision, version);
+            }
         }
-        drop(view);
-        self.sync_pumps();
+        if everything {
+            self.sync_pumps();
+        }
         Ok(())
     }
 

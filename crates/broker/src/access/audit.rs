@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 
-use redrive_core::access::KeyId;
+use redrive_core::access::{KeyId, On};
+use redrive_core::subscription::SubscriptionId;
 use redrive_core::time::{Millis, Timestamp};
 use redrive_store::{Append, Limit, LogName, LogRecord, Now, Store, StoreError};
 use serde::{Deserialize, Serialize};
@@ -34,13 +35,30 @@ pub enum About {
     Queue(String),
     /// An API key, by its id.
     Key(String),
+    /// A topic, or a pattern of topics.
+    Topic(String),
+    /// A subscription.
+    Subscription(String),
 }
 
 impl About {
+    /// What something is about that asks for a right on that. The queue of a subscription stands for it.
+    pub(super) fn of(on: On<'_>) -> Option<Self> {
+        match on {
+            On::Queue(queue) => Some(match SubscriptionId::of_queue(queue) {
+                Some(id) => Self::Subscription(id.to_owned()),
+                None => Self::Queue(queue.as_str().to_owned()),
+            }),
+            On::Topic(topic) => Some(Self::Topic(topic.as_str().to_owned())),
+            On::Topics(pattern) => Some(Self::Topic(pattern.as_str().to_owned())),
+            On::Every | On::Some => None,
+        }
+    }
+
     /// The name or the id.
     pub fn name(&self) -> &str {
         match self {
-            Self::Queue(name) | Self::Key(name) => name,
+            Self::Queue(name) | Self::Key(name) | Self::Topic(name) | Self::Subscription(name) => name,
         }
     }
 }

@@ -5,7 +5,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use redrive_core::access::{Deed, On, Right, Use};
-use redrive_core::queue::QueueName;
 use redrive_core::receipt::Claim;
 
 use super::audit::{About, Act, who};
@@ -21,6 +20,18 @@ pub struct Caller {
     /// `None` where anyone is let in.
     pub(super) session: Option<Arc<Session>>,
     from: Option<IpAddr>,
+}
+
+/// Why something was not done, by a layer that the gate stands before.
+pub trait Fault: From<BrokerError> {
+    /// The stable word for it.
+    fn code(&self) -> &'static str;
+}
+
+impl Fault for BrokerError {
+    fn code(&self) -> &'static str {
+        Self::code(self)
+    }
 }
 
 /// What ends when a caller is not let in any more.
@@ -44,12 +55,8 @@ impl Caller {
         if self.sees(right, on) {
             return Ok(&self.gate.0.broker);
         }
-        let queue = match on {
-            On::Queue(queue) => Some(queue),
-            On::Every | On::Some => None,
-        };
-        let error = BrokerError::Forbidden { what: right.name(), queue: queue.cloned() };
-        self.note_refused(right, queue, &error);
+        let error = BrokerError::Forbidden { what: right.name(), on: on.name().map(str::to_owned) };
+        self.note_refused(right, About::of(on), &error);
         Err(error)
     }
 
@@ -59,20 +66,18 @@ impl Caller {
     }
 
     /// Does what an operator does, if the caller may, and writes it down with what came of it.
-    pub async fn act<'a, T>(
+    pub async fn act<'a, T, E: Fault>(
         &self,
         deed: Deed,
         on: impl Into<On<'a>>,
-        work: impl AsyncFnOnce(Broker) -> Result<T, BrokerError>,
-    ) -> Result<T, BrokerError> {
+        work: impl AsyncFnOnce(Broker) -> Result<T, E>,
+    ) -> Result<T, E> {
         let on = on.into();
         let broker = self.may(deed, on)?.clone();
         let about = match on {
-            On::Queue(queue) => Some(queue.as_str()),
-            On::Every => Some("*"),
-            On::Some => None,
+            On::Every => Some(About::Queue("*".to_owned())),
+            on => About::of(on),
         };
-        let about = about.map(|name| About::Queue(name.to_owned()));
         // Whoever goes away before the end may have been served all the same.
         let mut left = Left { caller: self, deed, about: about.clone(), over: false };
         let done = work(broker).await;
@@ -181,16 +186,15 @@ impl Caller {
         }
     }
 
-    pub(super) fn note_refused(&self, right: impl Right, queue: Option<&QueueName>, error: &BrokerError) {
+    pub(super) fn note_refused(&self, right: impl Right, on: Option<About>, error: &BrokerError) {
         let key = self.session.as_deref();
-        let on = queue.map(|queue| About::Queue(queue.as_str().to_owned()));
         self.gate.note_refused(key, self.from, right.name(), on, error.code());
     }
 
     /// Writes down what was done. What cannot be written down is told loudly, and stays done: an operator must be able to
     /// empty a queue on a full disk.
-    pub(super) async fn note_done<T>(&self, deed: Deed, on: Option<About>, done: &Result<T, BrokerError>) {
-        let result = done.as_ref().err().map_or("ok", BrokerError::code);
+    pub(super) async fn note_done<T, E: Fault>(&self, deed: Deed, on: Option<About>, done: &Result<T, E>) {
+        let result = done.as_ref().err().map_or("ok", Fault::code);
         let act = act_of(self.session.as_deref(), self.from, deed.name(), on, result);
         let (from, on) = (self.from.map(tracing::field::display), act.on.as_ref().map(About::name));
         tracing::info!(key = act.who.key, what = act.what, on, from, result, "an operator's act");

@@ -6,7 +6,9 @@ use redrive_core::access::{Deed, Grants, KeyId, KeyName, On, Secret, Token, Use}
 use redrive_core::invalid::Invalid;
 use redrive_core::limits::{API_KEYS_MAX, KEY_OVERLAP_MAX};
 use redrive_core::queue::QueueName;
+use redrive_core::subscription::SubscriptionId;
 use redrive_core::time::{Millis, Timestamp};
+use redrive_core::topic::TopicPattern;
 use redrive_store::{EntryKey, EntryKind, EntryName, Expect, Limit, Write, WriteOutcome, Writes};
 
 use super::audit::{About, AuditEntry};
@@ -243,6 +245,12 @@ impl Caller {
         match &entry.act.on {
             Some(About::Queue(name)) => {
                 QueueName::new(name).is_ok_and(|queue| self.sees(Use::ReadAudit, &queue))
+            }
+            Some(About::Subscription(id)) => {
+                SubscriptionId::new(id).is_ok_and(|id| self.sees(Use::ReadAudit, &id.queue()))
+            }
+            Some(About::Topic(pattern)) => {
+                pattern.parse().is_ok_and(|topics: TopicPattern| self.sees(Use::ReadAudit, &topics))
             }
             Some(About::Key(id)) => id.parse().is_ok_and(|id| self.ruled(id).is_ok()),
             None => false,

@@ -12,7 +12,7 @@ mod manage;
 mod record;
 
 pub use audit::{About, Act, AuditEntry, Who};
-pub use caller::{Caller, Cut};
+pub use caller::{Caller, Cut, Fault};
 pub use keys::Consuming;
 pub use manage::NewKey;
 pub use record::{ApiKey, Quotas};

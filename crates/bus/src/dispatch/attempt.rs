@@ -4,8 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures::FutureExt;
-use redrive_broker::BrokerError;
-use redrive_core::message::{Message, MessageId};
+use redrive_core::message::Message;
 use redrive_core::policy::Asked;
 use redrive_core::queue::QueueName;
 use redrive_core::time::{Millis, Timestamp};
@@ -69,7 +68,11 @@ impl From<HandlerFailure> for Failure {
 impl Bus {
     /// Brings an event to the target of a subscription. What takes longer than it may is dropped, and whatever it still says
     /// is not heard.
-    pub(crate) async fn attempt(&self, subscription: &Subscription, message: &Message) -> Result<(), Failure> {
+    pub(crate) async fn attempt(
+        &self,
+        subscription: &Subscription,
+        message: &Message,
+    ) -> Result<(), Failure> {
         let began = self.broker.now();
         let deadline = began.plus(subscription.timeout());
         let mut capture = None;
@@ -175,27 +178,6 @@ impl Bus {
             Ok(_) => Err(Failure::retry("the queue did not answer")),
             Err(error) => Err(Failure::retry(error.to_string())),
         }
-    }
-
-    /// Says what an attempt led to, a few times where the store cannot be reached. Then the lease runs out, and the event
-    /// comes once more.
-    pub(crate) async fn settle<T>(
-        &self,
-        message: MessageId,
-        say: impl AsyncFn() -> Result<T, BrokerError>,
-    ) -> Option<T> {
-        const TRIES: u32 = 5;
-        for tried in 1..=TRIES {
-            match say().await {
-                Ok(said) => return Some(said),
-                Err(error) if tried == TRIES || error.advice() == redrive_store::RetryAdvice::GiveUp => {
-                    tracing::warn!(%error, %message, "a delivery could not be settled, and may come once more");
-                    return None;
-                }
-                Err(_) => redrive_broker::pause(Millis::new(100 << tried)).await,
-            }
-        }
-        None
     }
 
     /// The function for a subscription at this instance.

@@ -52,7 +52,6 @@ impl InFlight {
     pub(crate) async fn enter(&self, subscription: &Subscription) -> Entered {
         let place = self.place(&subscription.id);
         loop {
-            let freed = place.freed.notified();
             {
                 let mut count = place.count();
                 if *count < subscription.max_in_flight() {
@@ -62,11 +61,13 @@ impl InFlight {
                         place.freed.notify_one();
                     }
                     drop(count);
-                    return Entered(place);
+                    break;
                 }
             }
-            freed.await;
+            // One that was freed since then left its word.
+            place.freed.notified().await;
         }
+        Entered(place)
     }
 
     pub(crate) fn forget(&self, id: &SubscriptionId) {

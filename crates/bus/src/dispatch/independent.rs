@@ -6,6 +6,7 @@ use redrive_core::subscription::SubscriptionId;
 use redrive_core::time::Millis;
 
 use super::attempt::Failure;
+use super::settle::Say;
 use crate::bus::Bus;
 use crate::subscription::{Subscription, Target, WhyDisabled};
 
@@ -21,34 +22,23 @@ impl Bus {
         let result = self.attempt(&subscription, &message).await;
         let message = message.id();
         self.note_health(&subscription, &result).await;
-        match result {
-            Ok(()) => drop(self.settle(message, async || self.broker.ack(vec![receipt.clone()]).await).await),
+        // Where it was not heard, the lease runs out.
+        let _heard = match result {
+            Ok(()) => self.settle(message, &Say::Ack(receipt)).await,
             Err(Failure::Retry { error, asked }) => {
                 let nack = Nack { receipt, asked, error: ErrorText::new(error), checkpoint: None };
-                drop(self.settle(message, async || self.broker.nack(vec![nack.clone()]).await).await);
+                self.settle(message, &Say::Nack(nack)).await
             }
             Err(Failure::Bury(error)) => {
                 let bury = Bury { receipt, error: ErrorText::new(error) };
-                drop(self.settle(message, async || self.broker.bury(vec![bury.clone()]).await).await);
+                self.settle(message, &Say::Bury(bury)).await
             }
             Err(Failure::Gone) => {
                 self.disable(&subscription, WhyDisabled::Gone).await;
-                self.give_back(message, receipt, Millis::ZERO).await;
+                self.settle(message, &give_back(receipt, None)).await
             }
-            Err(Failure::Elsewhere) => self.give_back(message, receipt, ELSEWHERE).await,
-        }
-    }
-
-    /// Gives a delivery back unharmed: its attempt was none.
-    pub(super) async fn give_back(
-        &self,
-        message: redrive_core::message::MessageId,
-        receipt: String,
-        delay: Millis,
-    ) {
-        let delay = (delay > Millis::ZERO).then_some(delay);
-        let release = Release { target: Lease::Receipt(receipt), delay };
-        drop(self.settle(message, async || self.broker.release(vec![release.clone()]).await).await);
+            Err(Failure::Elsewhere) => self.settle(message, &give_back(receipt, Some(ELSEWHERE))).await,
+        };
     }
 
     /// Switches a webhook off. Where that does not work, the next attempt finds the same.
@@ -68,4 +58,9 @@ impl Bus {
             }
         }
     }
+}
+
+/// A delivery goes back unharmed: its attempt was none.
+pub(super) fn give_back(receipt: String, delay: Option<Millis>) -> Say {
+    Say::Release(Release { target: Lease::Receipt(receipt), delay })
 }

@@ -2,14 +2,16 @@
 //!
 //! `pump` leases as much as may be under way and runs it. `independent` is one delivery of one subscription: the queue is the
 //! subscription's own, and its judge and its breaker decide. `sequential` is one event for several, one after another.
-//! `attempt` is what both do to a target: once, within its time, whatever the target is.
+//! `attempt` is what both do to a target: once, within its time, whatever the target is; `settle` is what they say of it.
 
 mod attempt;
 mod in_flight;
 mod independent;
 mod pump;
 mod sequential;
+mod settle;
 
+pub(crate) use attempt::Failure;
 pub(crate) use in_flight::InFlight;
 pub(crate) use pump::{Pump, Pumps};
 pub(crate) use sequential::{SequencePoint, merged_policy, sequence_config};

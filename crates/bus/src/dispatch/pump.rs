@@ -90,11 +90,10 @@ impl Bus {
     fn needs(&self, pump: &Pump) -> bool {
         match pump {
             Pump::Relay => true,
-            Pump::Sequence(number) => {
-                self.view().topics().any(|one| {
-                    one.number == *number && one.config.dispatch == Dispatch::Sequential
-                })
-            }
+            Pump::Sequence(number) => self
+                .view()
+                .topics()
+                .any(|one| one.number == *number && one.config.dispatch == Dispatch::Sequential),
             Pump::Subscription(id) => {
                 let Some(subscription) = self.view().subscription(id) else { return false };
                 let here = match subscription.target {
@@ -143,13 +142,13 @@ impl Bus {
             }
             tokio::select! {
                 biased;
-                _ = stop.wait_for(|stop| *stop) => break,
+                () = stopped(&mut stop) => break,
                 Some(ended) = work.tasks.join_next_with_id(), if !work.tasks.is_empty() => work.forget(&ended),
                 leased = wait(leasing.as_mut()) => {
                     leasing = None;
                     match leased {
                         Ok(deliveries) if deliveries.is_empty() => break,
-                        Ok(deliveries) => self.start(&pump, deliveries, &mut work),
+                        Ok(deliveries) => self.set_off(&pump, deliveries, &mut work),
                         Err(error) => {
                             if !self.is_mended(&pump, error).await {
                                 break;
@@ -183,7 +182,7 @@ impl Bus {
         }
     }
 
-    fn start(&self, pump: &Pump, deliveries: Vec<Delivery>, work: &mut Work) {
+    fn set_off(&self, pump: &Pump, deliveries: Vec<Delivery>, work: &mut Work) {
         for delivery in deliveries {
             let (bus, receipt) = (self.clone(), delivery.receipt.clone());
             let task = match pump {
@@ -272,6 +271,11 @@ impl Work {
         };
         self.receipts.remove(&id);
     }
+}
+
+/// Returns when the pump is told to stop, or nobody is left to tell it.
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    drop(stop.wait_for(|stop| *stop).await);
 }
 
 async fn wait(leasing: Option<&mut Leasing>) -> Result<Vec<Delivery>, BrokerError> {

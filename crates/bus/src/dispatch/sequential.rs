@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use redrive_broker::{Admission, Bury, Delivery, Extend, Nack, Release, Target as Lease};
+use redrive_broker::{Admission, Bury, Delivery, Extend, Nack, Target as Lease};
 use redrive_core::dice::Dice;
 use redrive_core::invalid::Invalid;
 use redrive_core::message::{Checkpoint, ErrorText, Message};
@@ -20,7 +20,8 @@ use redrive_core::topic::Topic;
 
 use super::attempt::Failure;
 use super::in_flight::Entered;
-use super::independent::ELSEWHERE;
+use super::independent::{ELSEWHERE, give_back};
+use super::settle::Say;
 use crate::bus::Bus;
 use crate::error::BusError;
 use crate::event::{ORDER_HEADER, TOPIC_HEADER};
@@ -38,7 +39,9 @@ const WAIT_MIN: Millis = Millis::new(50);
 /// One policy for all of them: field by field the most permissive of what they override, and the default for what nobody does.
 pub(crate) fn merged_policy<'a>(all: impl Iterator<Item = &'a Subscription>) -> RetryPolicy {
     let overrides = all.map(|subscription| subscription.settings.retry);
-    overrides.fold(RetryOverride::default(), RetryOverride::most_permissive).over(default_policy(&Target::Handler))
+    overrides
+        .fold(RetryOverride::default(), RetryOverride::most_permissive)
+        .over(default_policy(&Target::Handler))
 }
 
 /// The queue leaves the judging to who merges the policies: the cap is the message's own.
@@ -175,7 +178,8 @@ impl Run<'_> {
                 }
             };
             // What the ones before achieved is written down before anything more happens.
-            if !(first && subscription.lease_time() <= LEASE) && !self.go_on(subscription.lease_time()).await {
+            if !(first && subscription.lease_time() <= LEASE) && !self.go_on(subscription.lease_time()).await
+            {
                 self.free(subscription, probe).await;
                 return Ended::Lost;
             }
@@ -257,51 +261,46 @@ impl Run<'_> {
             time: Some(time),
             checkpoint: Some(checkpoint),
         };
-        let answers =
-            self.bus.settle(self.message.id(), async || self.bus.broker.extend(vec![extend.clone()]).await);
-        answers.await.and_then(|mut answers| answers.pop()?.applied()).is_some()
+        self.bus.settle(self.message.id(), &Say::Extend(extend)).await
     }
 
     async fn settle(self, ended: Ended) {
-        match ended {
-            Ended::Lost => {}
-            Ended::Through if self.point.waiting.is_empty() => {
-                let ack = async || self.bus.broker.ack(vec![self.receipt.clone()]).await;
-                drop(self.bus.settle(self.message.id(), ack).await);
+        let said = match ended {
+            Ended::Lost => None,
+            Ended::Through if self.point.waiting.is_empty() => Some(Say::Ack(self.receipt.clone())),
+            Ended::Through => {
+                let wait = self.wait_for();
+                self.after_go_on(give_back(self.receipt.clone(), Some(wait))).await
             }
-            Ended::Through => self.wait().await,
             Ended::Failed(_, Failure::Elsewhere) => {
-                if self.go_on(LEASE).await {
-                    self.bus.give_back(self.message.id(), self.receipt, ELSEWHERE).await;
-                }
+                self.after_go_on(give_back(self.receipt.clone(), Some(ELSEWHERE))).await
             }
-            Ended::Failed(subscription, failure) => self.fail(&subscription, failure).await,
+            Ended::Failed(subscription, failure) => self.failed(&subscription, failure).await,
+        };
+        if let Some(say) = said {
+            // Where it was not heard, the lease runs out.
+            let _heard = self.bus.settle(self.message.id(), &say).await;
         }
     }
 
-    /// The event waits for those who were passed by; nobody is charged for that.
-    async fn wait(self) {
-        if !self.go_on(LEASE).await {
-            return;
-        }
+    /// How long the event waits for those who were passed by; nobody is charged for that.
+    fn wait_for(&self) -> Millis {
         let now = self.bus.broker.now();
-        let wait = self.wait_until.map_or(WAIT_MAX, |until| until.since(now)).clamp(WAIT_MIN, WAIT_MAX);
-        let release = Release { target: Lease::Receipt(self.receipt.clone()), delay: Some(wait) };
-        let say = async || self.bus.broker.release(vec![release.clone()]).await;
-        drop(self.bus.settle(self.message.id(), say).await);
+        self.wait_until.map_or(WAIT_MAX, |until| until.since(now)).clamp(WAIT_MIN, WAIT_MAX)
+    }
+
+    /// What is said once it is written down how far the event came: what goes back takes no checkpoint along.
+    async fn after_go_on(&self, say: Say) -> Option<Say> {
+        self.go_on(LEASE).await.then_some(say)
     }
 
     /// One failed: the merged policy says when the event comes back, and the message's own cap whether it does.
-    async fn fail(self, subscription: &Subscription, failure: Failure) {
+    async fn failed(&self, subscription: &Subscription, failure: Failure) -> Option<Say> {
         let error = ErrorText::new(format!("[{}] {}", subscription.id, failure.text()));
         let (message, attempts) = (self.message.id(), self.message.progress.attempts);
         let Failure::Retry { asked, .. } = failure else {
-            if self.go_on(LEASE).await {
-                let bury = Bury { receipt: self.receipt.clone(), error };
-                let say = async || self.bus.broker.bury(vec![bury.clone()]).await;
-                drop(self.bus.settle(message, say).await);
-            }
-            return;
+            let bury = Bury { receipt: self.receipt.clone(), error };
+            return self.after_go_on(Say::Bury(bury)).await;
         };
         let mut dice = Dice::for_attempt(self.bus.broker.seed(), message, attempts);
         let uncapped = RetryPolicy { max_attempts: None, ..self.policy };
@@ -315,7 +314,6 @@ impl Run<'_> {
             error,
             checkpoint: self.point.checkpoint().ok(),
         };
-        let say = async || self.bus.broker.nack_of(&subscription.id, nack.clone()).await;
-        drop(self.bus.settle(message, say).await);
+        Some(Say::NackOf(subscription.id.clone(), nack))
     }
 }

@@ -6,6 +6,7 @@ use crate::access::scope::Scope;
 use crate::invalid::{Invalid, Problem};
 use crate::limits::GRANTS_MAX;
 use crate::queue::QueueName;
+use crate::topic::{Topic, TopicPattern};
 
 /// A scope over some queues.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,10 +33,38 @@ impl Grant {
 pub enum On<'a> {
     /// One queue.
     Queue(&'a QueueName),
+    /// One topic.
+    Topic(&'a Topic),
+    /// All topics of a pattern that there are and may be.
+    Topics(&'a TopicPattern),
     /// All queues there are and may be.
     Every,
     /// Whatever the caller may see or give; who asks looks at each of them.
     Some,
+}
+
+impl<'a> On<'a> {
+    /// The name of what it is about, where it is one thing.
+    pub fn name(self) -> Option<&'a str> {
+        match self {
+            Self::Queue(queue) => Some(queue.as_str()),
+            Self::Topic(topic) => Some(topic.as_str()),
+            Self::Topics(pattern) => Some(pattern.as_str()),
+            Self::Every | Self::Some => None,
+        }
+    }
+}
+
+impl<'a> From<&'a Topic> for On<'a> {
+    fn from(topic: &'a Topic) -> Self {
+        Self::Topic(topic)
+    }
+}
+
+impl<'a> From<&'a TopicPattern> for On<'a> {
+    fn from(pattern: &'a TopicPattern) -> Self {
+        Self::Topics(pattern)
+    }
 }
 
 impl<'a> From<&'a QueueName> for On<'a> {
@@ -72,6 +101,8 @@ impl Grants {
     pub fn allow(&self, right: impl Right, on: On<'_>) -> bool {
         self.0.iter().filter(|grant| grant.gives(right)).any(|grant| match on {
             On::Queue(queue) => grant.queues.matches(queue),
+            On::Topic(topic) => grant.queues.matches_topic(topic),
+            On::Topics(pattern) => grant.queues.covers_topics(pattern),
             On::Every => grant.queues.is_every(),
             On::Some => true,
         })
@@ -121,6 +152,26 @@ mod tests {
         for deed in Deed::ALL {
             assert!(!held.allow(deed, On::Queue(&queue("a.1"))) && !held.allow(deed, On::Some), "{deed:?}");
         }
+    }
+
+    #[test]
+    fn a_grant_is_for_topics_as_it_is_for_queues() {
+        let held = grants(&[(Scope::Produce, "orders.*"), (Scope::Read, "*.eu")]);
+        let topic = |text: &str| text.parse::<Topic>().unwrap();
+        let topics = |text: &str| text.parse::<TopicPattern>().unwrap();
+        assert!(held.allow(Use::Publish, On::Topic(&topic("orders.created"))));
+        assert!(held.allow(Use::Publish, On::Topic(&topic("orders.eu.created"))));
+        assert!(!held.allow(Use::Publish, On::Topic(&topic("payments.created"))));
+        assert!(!held.allow(Use::Subscribe, On::Topics(&topics("orders.*"))), "to publish is not to see");
+        assert!(held.allow(Use::Subscribe, On::Topics(&topics("orders.*.eu"))));
+        assert!(held.allow(Use::Subscribe, On::Topics(&topics("**.eu"))), "a dot is a character like others");
+        assert!(!held.allow(Use::Subscribe, On::Topics(&topics("**"))));
+        assert!(!held.allow(Use::Subscribe, On::Topics(&topics("*.eu.**"))));
+        // `**` may stand for nothing, and takes its dot along.
+        let below = grants(&[(Scope::Read, "orders.*")]);
+        assert!(!below.allow(Use::Subscribe, On::Topics(&topics("orders.**"))), "it chooses `orders`, too");
+        let all = grants(&[(Scope::Read, "orders*")]);
+        assert!(all.allow(Use::Subscribe, On::Topics(&topics("orders.**"))));
     }
 
     #[test]

@@ -6,9 +6,14 @@
 use crate::limits::QUEUE_NAME_BYTES_MAX;
 use crate::queue::QueueName;
 use crate::text::text_type;
+use crate::topic::{Topic, TopicPattern};
 
 /// Stands for any run of characters, none included.
 const ANY: u8 = b'*';
+/// Stands for one segment of a topic.
+const ONE: &str = "*";
+/// Stands for any number of them.
+const MANY: &str = "**";
 
 text_type! {
     /// Chooses queues by name: `*` stands for any run of characters, dots and none included; everything else for itself.
@@ -30,6 +35,41 @@ impl QueuePattern {
     /// Whether it chooses that queue.
     pub fn matches(&self, queue: &QueueName) -> bool {
         glob(self.as_str().as_bytes(), queue.as_str().as_bytes())
+    }
+
+    /// Whether it chooses that topic.
+    pub fn matches_topic(&self, topic: &Topic) -> bool {
+        glob(self.as_str().as_bytes(), topic.as_str().as_bytes())
+    }
+
+    /// Whether it chooses every topic that `pattern` does. Each `*` of that stands for one segment, each `**` for any number of
+    /// them, and where it stands for none, a dot beside it goes, too: all of these spellings must be chosen. What has too many
+    /// of them is covered by what chooses everything, and by nothing else.
+    pub fn covers_topics(&self, pattern: &TopicPattern) -> bool {
+        const SPELLED_MAX: usize = 6;
+        let segments: Vec<&str> = pattern.as_str().split('.').collect();
+        let many = segments.iter().filter(|segment| **segment == MANY).count();
+        if self.is_every() || many > SPELLED_MAX || segments == [ONE] {
+            return self.is_every();
+        }
+        let spelled = |absent: usize| {
+            let mut number = 0;
+            let mut spelled = Vec::with_capacity(segments.len());
+            for segment in &segments {
+                if *segment != MANY {
+                    spelled.push(*segment);
+                    continue;
+                }
+                // What takes a star takes whatever it stands for, dots included.
+                if absent >> number & 1 == 0 {
+                    spelled.push(ONE);
+                }
+                number += 1;
+            }
+            spelled.join(".")
+        };
+        let takes = |text: String| text.is_empty() || glob(self.as_str().as_bytes(), text.as_bytes());
+        (0..1 << many).map(spelled).all(takes)
     }
 
     /// Whether it chooses every queue that `other` chooses. A star of the other one is a character that only a star
@@ -142,6 +182,18 @@ mod tests {
             // A name that stands for all: each star becomes a character that `one` does not have.
             let missed = name(&other.as_str().replace('*', "Z"));
             prop_assert!(other.matches(&missed) && one.matches(&missed) == one.covers(&other));
+        }
+
+        #[test]
+        fn what_covers_a_pattern_of_topics_chooses_each_of_them(
+            own in "[ab.*]{1,6}",
+            segments in prop::collection::vec(prop::sample::select(vec!["a", "b", "*", "**"]), 1..5),
+            topic in prop::collection::vec(prop::sample::select(vec!["a", "b"]), 1..6),
+        ) {
+            let own = QueuePattern::new(own).unwrap();
+            let pattern: TopicPattern = segments.join(".").parse().unwrap();
+            let topic: Topic = topic.join(".").parse().unwrap();
+            prop_assert!(!own.covers_topics(&pattern) || !pattern.matches(&topic) || own.matches_topic(&topic));
         }
 
         #[test]

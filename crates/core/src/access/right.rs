@@ -24,6 +24,10 @@ pub enum Use {
     Measure,
     /// To enqueue.
     Enqueue,
+    /// To publish events on a topic.
+    Publish,
+    /// To subscribe to topics: whoever does sees their events.
+    Subscribe,
     /// To lease.
     Lease,
     /// To settle what was leased.
@@ -42,6 +46,8 @@ impl Right for Use {
             Self::Watch => "watch",
             Self::Measure => "measure",
             Self::Enqueue => "enqueue",
+            Self::Publish => "publish",
+            Self::Subscribe => "subscribe",
             Self::Lease => "lease",
             Self::Settle => "settle",
             Self::ListKeys => "list_keys",
@@ -52,8 +58,8 @@ impl Right for Use {
     fn scope(self) -> Option<Scope> {
         match self {
             Self::Look => None,
-            Self::Inspect | Self::Watch | Self::Measure => Some(Scope::Read),
-            Self::Enqueue => Some(Scope::Produce),
+            Self::Inspect | Self::Watch | Self::Measure | Self::Subscribe => Some(Scope::Read),
+            Self::Enqueue | Self::Publish => Some(Scope::Produce),
             Self::Lease | Self::Settle => Some(Scope::Consume),
             Self::ListKeys | Self::ReadAudit => Some(Scope::Admin),
         }
@@ -105,6 +111,30 @@ pub enum Deed {
     ResumeOperation,
     /// An operation is ended.
     CancelOperation,
+    /// It is set how events of some topics are dispatched and kept.
+    SetTopic,
+    /// That is forgotten.
+    DeleteTopic,
+    /// A subscription comes into being.
+    CreateSubscription,
+    /// What is set of it changes.
+    UpdateSubscription,
+    /// It goes.
+    DeleteSubscription,
+    /// Its events wait.
+    PauseSubscription,
+    /// They go on.
+    ResumeSubscription,
+    /// It is switched off.
+    DisableSubscription,
+    /// It is switched on again.
+    EnableSubscription,
+    /// Its webhook gets another secret.
+    RotateSecret,
+    /// Events of the past are brought to it.
+    Replay,
+    /// That is ended.
+    CancelReplay,
     /// A key comes into being.
     CreateKey,
     /// A key gets another secret.
@@ -115,7 +145,7 @@ pub enum Deed {
 
 impl Deed {
     /// Every deed.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 36] = [
         Self::CreateQueue,
         Self::UpdateQueue,
         Self::DeleteQueue,
@@ -137,6 +167,18 @@ impl Deed {
         Self::PauseOperation,
         Self::ResumeOperation,
         Self::CancelOperation,
+        Self::SetTopic,
+        Self::DeleteTopic,
+        Self::CreateSubscription,
+        Self::UpdateSubscription,
+        Self::DeleteSubscription,
+        Self::PauseSubscription,
+        Self::ResumeSubscription,
+        Self::DisableSubscription,
+        Self::EnableSubscription,
+        Self::RotateSecret,
+        Self::Replay,
+        Self::CancelReplay,
         Self::CreateKey,
         Self::RotateKey,
         Self::RevokeKey,
@@ -167,6 +209,18 @@ impl Right for Deed {
             Self::PauseOperation => "pause_operation",
             Self::ResumeOperation => "resume_operation",
             Self::CancelOperation => "cancel_operation",
+            Self::SetTopic => "set_topic",
+            Self::DeleteTopic => "delete_topic",
+            Self::CreateSubscription => "create_subscription",
+            Self::UpdateSubscription => "update_subscription",
+            Self::DeleteSubscription => "delete_subscription",
+            Self::PauseSubscription => "pause_subscription",
+            Self::ResumeSubscription => "resume_subscription",
+            Self::DisableSubscription => "disable_subscription",
+            Self::EnableSubscription => "enable_subscription",
+            Self::RotateSecret => "rotate_secret",
+            Self::Replay => "replay",
+            Self::CancelReplay => "cancel_replay",
             Self::CreateKey => "create_key",
             Self::RotateKey => "rotate_key",
             Self::RevokeKey => "revoke_key",
