@@ -296,8 +296,7 @@ impl Bus {
                 }
                 EnqueueRefusal::TooManyClasses { .. } => {
                     let mut plain = message.clone();
-                    plain.draft.spec.kind = redrive_core::message::MessageType::default();
-                    plain.draft.spec.source = redrive_core::message::Source::default();
+                    self.squeeze(&mut plain).await?;
                     Some(plain)
                 }
                 _ => None,

@@ -1,0 +1,14 @@
+//! The bus over a store in memory, in a time that passes as fast as nobody has anything to do.
+//!
+//! Every line of `requirements/001…` has a test here, or beside the function it is about, that names it.
+
+mod breaker;
+mod dispatch;
+mod logs;
+mod outage;
+mod property;
+mod publish;
+mod relay;
+mod sequential;
+mod subscriptions;
+mod world;
