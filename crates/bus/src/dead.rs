@@ -10,6 +10,7 @@ use redrive_store::{Filter, Limit, ListRequest};
 use crate::bus::Bus;
 use crate::dispatch::SequencePoint;
 use crate::error::BusError;
+use crate::event::Event;
 use crate::subscription::Subscription;
 
 /// An event that is dead for a subscription.
@@ -19,6 +20,13 @@ pub struct DeadDelivery {
     pub message: Message,
     /// Why it is dead for this subscription: [`DeadReason::NotReached`], where it died before its turn came.
     pub reason: DeadReason,
+}
+
+impl DeadDelivery {
+    /// The event that it is.
+    pub fn event(&self) -> Event {
+        Event::of(&self.message)
+    }
 }
 
 /// Where a page of dead letters ended.

@@ -288,10 +288,17 @@ impl Bus {
         Ok(())
     }
 
-    /// Takes the function of a subscription away. Events wait from then on, or go to another instance.
-    pub fn stop_handling(&self, id: &SubscriptionId) {
-        self.handlers.write().unwrap_or_else(PoisonError::into_inner).remove(id);
-        self.sync_pump(Pump::Subscription(id.clone()));
+    /// Takes the function of a subscription away. Events wait from then on, or go to another instance. What it was given from
+    /// the subscription's own queue has ended, or was given back, when this returns.
+    pub async fn stop_handling(&self, id: &SubscriptionId) {
+        self.forget_handler(id);
+        self.end_pump(&Pump::Subscription(id.clone())).await;
+    }
+
+    fn forget_handler(&self, id: &SubscriptionId) {
+        let handler = self.handlers.write().unwrap_or_else(PoisonError::into_inner).remove(id);
+        // Whatever its end leads to, the lock is free again.
+        drop(handler);
     }
 
     /// The last attempts of a subscription at this instance, the newest first.
@@ -335,8 +342,8 @@ impl Bus {
         });
         let (gone, _) = gone.await?;
         self.view_mut().remove(id);
+        self.forget_handler(id);
         self.sync_pump(Pump::Subscription(id.clone()));
-        self.stop_handling(id);
         self.health.forget(id);
         self.deliveries.forget(id);
         self.in_flight.forget(id);

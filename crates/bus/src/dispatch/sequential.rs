@@ -272,6 +272,9 @@ impl Run<'_> {
                 let wait = self.wait_for();
                 self.after_go_on(give_back(self.receipt.clone(), Some(wait))).await
             }
+            Ended::Failed(_, Failure::Release(delay)) => {
+                self.after_go_on(give_back(self.receipt.clone(), delay)).await
+            }
             Ended::Failed(_, Failure::Elsewhere) => {
                 self.after_go_on(give_back(self.receipt.clone(), Some(ELSEWHERE))).await
             }
