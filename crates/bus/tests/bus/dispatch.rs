@@ -149,7 +149,7 @@ async fn a_handler_may_ask_for_time_bury_or_panic() {
     let attempts = world.bus.attempts(&id("panics"));
     assert_eq!(attempts.len(), 3);
     assert_eq!(attempts[0].outcome, Outcome::Delivered, "the newest first");
-    assert_eq!(attempts[2].outcome, Outcome::Failed("the handler panicked".into()));
+    assert_eq!(attempts[2].outcome, Outcome::Failed("the handler panicked: oh".into()));
 }
 
 /// In independent mode nobody waits for anybody: one that hangs and one that fails do not delay the third by a moment.
@@ -233,7 +233,7 @@ async fn what_is_under_way_when_the_bus_stops_is_given_back_unharmed() {
 async fn events_wait_for_a_handler_that_is_not_there_and_are_not_charged() {
     let world = World::new().await;
     world.handler("mail", exact("a"), |seen| if seen.body == "no" { fail("no") } else { Ok(()) }).await;
-    world.bus.stop_handling(&id("mail"));
+    world.bus.stop_handling(&id("mail")).await;
     world.publish("a", "x").await;
     world.until("a day", async |world| world.elapsed() > 86_400_000).await;
     assert_eq!(world.log.len(), 0);

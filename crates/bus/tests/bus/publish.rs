@@ -116,7 +116,7 @@ async fn a_full_or_missing_queue_delays_nobody_but_itself() {
 async fn more_types_than_a_queue_tells_apart_are_delivered_all_the_same() {
     let world = World::new().await;
     world.handler("all", exact("**"), fine).await;
-    world.bus.stop_handling(&id("all"));
+    world.bus.stop_handling(&id("all")).await;
     for n in 0..1_030 {
         world.publish(&format!("topic.{n}"), "x").await;
     }

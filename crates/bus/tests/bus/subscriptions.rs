@@ -165,7 +165,7 @@ async fn a_topic_with_events_under_way_goes_only_by_force() {
     let world = World::new().await;
     world.sequential("a").await;
     world.handler("mail", exact("a"), fine).await;
-    world.bus.stop_handling(&id("mail"));
+    world.bus.stop_handling(&id("mail")).await;
     world.publish("a", "x").await;
     let pattern = "a".parse().unwrap();
     let refused = world.bus.delete_topic(&pattern, false).await.unwrap_err();

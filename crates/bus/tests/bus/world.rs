@@ -52,6 +52,17 @@ impl Clock for Virtual {
     }
 }
 
+/// The same for a journal, which has a clock of its own.
+impl redrive_store_embedded::Clock for Virtual {
+    fn wall(&self) -> Timestamp {
+        self.now()
+    }
+
+    fn uptime(&self) -> Millis {
+        self.now().since(Timestamp::EPOCH)
+    }
+}
+
 /// One attempt that a handler saw.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Seen {
@@ -91,7 +102,8 @@ pub(crate) struct World {
     pub(crate) broker: Broker,
     pub(crate) clock: Arc<Virtual>,
     pub(crate) log: Log,
-    store: Arc<MemoryStore>,
+    /// What is left when the process ends; a world on a journal has no end.
+    store: Option<Arc<MemoryStore>>,
     background: Option<(BusBackground, Background)>,
     config: BusConfig,
 }
@@ -107,8 +119,28 @@ impl World {
         Self::over(store, clock, Log::default(), config).await
     }
 
+    /// The same over a journal on a disk that is none: it is quick, however many messages there are.
+    pub(crate) async fn on_journal() -> Self {
+        let clock = Arc::new(Virtual { start: Instant::now(), offset: 0 });
+        let disk = Arc::new(redrive_store_embedded::disk::SimulatedDisk::new(1));
+        let journal = Arc::clone(&clock) as Arc<dyn redrive_store_embedded::Clock>;
+        let options = redrive_store_embedded::Options::default();
+        let (store, _) = redrive_store_embedded::EmbeddedStore::stepped(disk, journal, options).unwrap();
+        Self::on(Arc::new(store), None, clock, Log::default(), BusConfig::default()).await
+    }
+
     async fn over(store: Arc<MemoryStore>, clock: Arc<Virtual>, log: Log, config: BusConfig) -> Self {
         let shared = Arc::clone(&store) as Arc<dyn Store>;
+        Self::on(shared, Some(store), clock, log, config).await
+    }
+
+    async fn on(
+        shared: Arc<dyn Store>,
+        store: Option<Arc<MemoryStore>>,
+        clock: Arc<Virtual>,
+        log: Log,
+        config: BusConfig,
+    ) -> Self {
         let (broker, background) =
             Broker::start(shared, Arc::clone(&clock) as Arc<dyn Clock>, BrokerConfig::default())
                 .await
@@ -120,7 +152,8 @@ impl World {
     /// The process ends without a word, and another one begins on the same data.
     pub(crate) async fn crash(mut self) -> Self {
         drop(self.background.take());
-        let store = Arc::new(self.store.reopen(self.clock.now()).unwrap());
+        let store = self.store.as_ref().expect("a world in memory").reopen(self.clock.now()).unwrap();
+        let store = Arc::new(store);
         let clock = Arc::clone(&self.clock);
         let (log, config) = (self.log.clone(), self.config.clone());
         drop(self);
