@@ -12,8 +12,7 @@ use redrive_core::invalid::Invalid;
 use redrive_core::lease::LeaseId;
 use redrive_core::lifecycle::{Draft, When};
 use redrive_core::message::{
-    Body, ContentType, Dedup, Headers, Lane as DomainLane, MessageId, Priority, Spec, State,
-    Uniqueness,
+    Body, ContentType, Dedup, Headers, Lane as DomainLane, MessageId, Priority, Spec, State, Uniqueness,
 };
 use redrive_core::policy::{BreakerConfig, Multiplier, RetryOverride, Share, Weight};
 use redrive_core::queue::{QueueConfig, QueueName, Weights};

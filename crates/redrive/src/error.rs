@@ -36,7 +36,9 @@ pub enum Error {
     #[error("a handler for {0} is at work already: stop that one first, or give this one another name")]
     AlreadyHandled(String),
     /// There is a subscription of that name that goes elsewhere.
-    #[error("{name} is a subscription with another target, of the kind {target}: end that one first, or use another name")]
+    #[error(
+        "{name} is a subscription with another target, of the kind {target}: end that one first, or use another name"
+    )]
     OtherTarget {
         /// The name.
         name: String,
@@ -66,7 +68,9 @@ impl Error {
             Self::NotEnqueued(refusal) => refusal.code(),
             Self::Bus(error) => error.code(),
             Self::Body(_) => "INVALID_ARGUMENT",
-            Self::NameTaken { .. } | Self::AlreadyHandled(_) | Self::OtherTarget { .. } => "SUBSCRIPTION_EXISTS",
+            Self::NameTaken { .. } | Self::AlreadyHandled(_) | Self::OtherTarget { .. } => {
+                "SUBSCRIPTION_EXISTS"
+            }
             Self::InUse => "IN_USE",
         }
     }
@@ -76,7 +80,9 @@ impl Error {
             Self::Broker(error) => error.advice(),
             Self::NotEnqueued(refusal) => refusal.advice(),
             Self::Bus(error) => error.advice(),
-            Self::Body(_) | Self::NameTaken { .. } | Self::AlreadyHandled(_) | Self::OtherTarget { .. } => RetryAdvice::GiveUp,
+            Self::Body(_) | Self::NameTaken { .. } | Self::AlreadyHandled(_) | Self::OtherTarget { .. } => {
+                RetryAdvice::GiveUp
+            }
             Self::InUse => RetryAdvice::Retry,
         }
     }

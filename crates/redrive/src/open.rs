@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redrive_broker::{Background, Broker, BrokerConfig, BrokerError, Clock};
+use redrive_bus::BusConfig;
 use redrive_bus::webhook::WebhookConfig;
 use redrive_client::{Enqueued, NewMessage, QueueSettings, Running, Stats, Worker};
 use redrive_core::message::{MessageId, State};
@@ -36,6 +37,9 @@ pub struct OpenOptions {
     pub auto_create: bool,
     /// How the event bus calls webhooks; to public addresses only, where nothing is said. `None` is not at all.
     pub webhooks: Option<WebhookOptions>,
+    /// How long handlers of events may still take when it is closed; 5 seconds, where nothing is said. What takes longer is
+    /// dropped, and its events are given back.
+    pub grace: Duration,
 }
 
 impl Default for OpenOptions {
@@ -44,6 +48,7 @@ impl Default for OpenOptions {
             durability: Durability::Sync,
             auto_create: true,
             webhooks: Some(WebhookOptions::default()),
+            grace: Duration::from_secs(5),
         }
     }
 }
@@ -69,6 +74,7 @@ impl Redrive {
     pub async fn open_with(dir: impl AsRef<Path>, options: OpenOptions) -> Result<Self, Error> {
         let config = BrokerConfig { auto_create: options.auto_create, ..BrokerConfig::default() };
         let webhooks = options.webhooks.map(WebhookOptions::into_config).transpose()?;
+        let bus = BusConfig { webhooks, grace: convert::millis(options.grace), ..BusConfig::default() };
         let settings = redrive_store_embedded::Options {
             defaults: config.defaults.clone(),
             durability: options.durability,
@@ -79,7 +85,7 @@ impl Redrive {
         let opened = tokio::task::spawn_blocking(move || EmbeddedStore::open(dir, settings)).await;
         let store = Arc::new(opened.map_err(|error| BrokerError::from(unknown(error)))??);
         let clock = Arc::new(EmbeddedClock(store.clock()));
-        let mut redrive = Self::start(Arc::clone(&store) as Arc<dyn Store>, clock, config, webhooks).await?;
+        let mut redrive = Self::start(Arc::clone(&store) as Arc<dyn Store>, clock, config, bus).await?;
         redrive.store = Some(store);
         Ok(redrive)
     }
@@ -95,18 +101,18 @@ impl Redrive {
         let config = BrokerConfig { auto_create: true, ..BrokerConfig::default() };
         let mut options = redrive_store_memory::Options::new(ReceiptKey::new(key));
         options.defaults = config.defaults.clone();
-        let webhooks = Some(WebhookConfig::default());
-        Self::start(Arc::new(MemoryStore::new(options)), clock, config, webhooks).await
+        let bus = BusConfig { webhooks: Some(WebhookConfig::default()), ..BusConfig::default() };
+        Self::start(Arc::new(MemoryStore::new(options)), clock, config, bus).await
     }
 
     async fn start(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
         config: BrokerConfig,
-        webhooks: Option<WebhookConfig>,
+        bus: BusConfig,
     ) -> Result<Self, Error> {
         let (broker, background) = Broker::start(store, clock, config).await?;
-        let bus = Arc::new(Slot::new(broker.clone(), webhooks).await?);
+        let bus = Arc::new(Slot::new(broker.clone(), bus).await?);
         Ok(Self { bus, broker, background: Arc::new(Mutex::new(Some(background))), store: None })
     }
 
@@ -179,7 +185,7 @@ impl Redrive {
         worker.start(Arc::new(Local::new(self.broker.clone())))
     }
 
-    /// Ends the event bus, whose handlers have a few seconds, then the broker, and gets everything onto the disk. Workers are shut down before. What they hold after this they
+    /// Ends the event bus, whose handlers have a grace, then the broker, and gets everything onto the disk. Workers are shut down before. What they hold after this they
     /// can settle when the directory was opened again, as long as nobody else got it meanwhile.
     pub async fn close(self) -> Result<(), Error> {
         self.bus.close().await;

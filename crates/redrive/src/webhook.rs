@@ -45,10 +45,6 @@ impl WebhookOptions {
 
 /// Whether one of the secrets has signed a request, no more than five minutes from `now`. It says nothing about whether the
 /// same request came before: its id is the event's, at every attempt.
-pub fn verify(
-    secrets: &[SigningSecret],
-    request: &Signed<'_>,
-    now: SystemTime,
-) -> Result<(), Unverified> {
+pub fn verify(secrets: &[SigningSecret], request: &Signed<'_>, now: SystemTime) -> Result<(), Unverified> {
     redrive_bus::webhook::verify(secrets, request, convert::timestamp(now), TOLERANCE)
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use redrive::testing::TimeTravel;
 use redrive::{
-    BreakerState, Context, Error, EventBus, EventContext, Failure, Jitter, Json, Redrive, RetrySettings,
-    Which, Worker,
+    BreakerState, Context, Error, EventBus, EventContext, Failure, Jitter, Json, OpenOptions, Redrive,
+    RetrySettings, Which, Worker,
 };
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
@@ -113,7 +113,10 @@ async fn a_handler_knows_its_event() {
     let published = event.publish().await.unwrap();
     let (body, event) = told.recv().await.unwrap();
     assert_eq!((body.as_str(), event.id()), ("hello", published.id));
-    assert_eq!((event.kind(), event.content_type(), event.subscription()), ("created", "text/plain", "order.any"));
+    assert_eq!(
+        (event.kind(), event.content_type(), event.subscription()),
+        ("created", "text/plain", "order.any")
+    );
     assert_eq!((event.header("region"), event.header("ce-source")), (Some("eu"), None));
     assert_eq!(event.attributes().collect::<Vec<_>>(), [("source", "/shop")]);
     assert_eq!(event.headers().count(), 1);
@@ -149,7 +152,10 @@ async fn what_is_overridden_in_part_follows_the_defaults_in_the_rest() {
     redrive.drain_subscription("order.any").await.unwrap();
     let dead = bus.dead("order.any").await.unwrap();
     assert_eq!((dead[0].attempts, dead[0].reason, dead[0].error.as_str()), (5, "max_attempts", "no"));
-    assert_eq!((dead[0].topic.as_str(), dead[0].body.as_ref()), ("order.created", br#"{"number":1}"#.as_ref()));
+    assert_eq!(
+        (dead[0].topic.as_str(), dead[0].body.as_ref()),
+        ("order.created", br#"{"number":1}"#.as_ref())
+    );
 }
 
 /// Tells when it is dropped.
@@ -226,7 +232,11 @@ async fn a_panic_is_a_failure() {
     let redrive = TimeTravel::start().await.unwrap();
     let bus = redrive.bus();
     let retry = RetrySettings { max_attempts: Some(1), ..exact() };
-    let handler = |_: String, _: EventContext| async { if true { panic!("boom") } };
+    let handler = |_: String, _: EventContext| async {
+        if true {
+            panic!("boom")
+        }
+    };
     bus.subscribe("order.*", handler).retry(retry).await.unwrap();
     bus.publish("order.created", &ONE).await.unwrap();
     redrive.drain_subscription("order.any").await.unwrap();
@@ -273,7 +283,10 @@ async fn what_was_published_before_the_end_is_handled_after_the_next_start() {
     subscription.stop().await.unwrap();
     bus.publish("order.created", &ONE).await.unwrap();
     redrive.close().await.unwrap();
-    assert_eq!(bus.publish("order.created", &ONE).await.unwrap_err().to_string(), "the broker is shutting down");
+    assert_eq!(
+        bus.publish("order.created", &ONE).await.unwrap_err().to_string(),
+        "the broker is shutting down"
+    );
 
     let redrive = Redrive::open(dir.path()).await.unwrap();
     let (tell, mut told) = mpsc::channel(1);
@@ -290,7 +303,8 @@ async fn what_was_published_before_the_end_is_handled_after_the_next_start() {
 #[tokio::test]
 async fn an_event_that_is_under_way_at_the_end_comes_once_more() {
     let dir = tempfile::tempdir().unwrap();
-    let redrive = Redrive::open(dir.path()).await.unwrap();
+    let options = OpenOptions { grace: Duration::ZERO, ..OpenOptions::default() };
+    let redrive = Redrive::open_with(dir.path(), options).await.unwrap();
     let (tell, mut told) = mpsc::channel(1);
     let handler = move |_: String, event: EventContext| {
         let tell = tell.clone();
@@ -348,7 +362,8 @@ async fn several_overrides_of_a_sequential_topic_are_one_policy_and_a_redrive_go
     let queue = bus.topic("order.**").sequential().set().await.unwrap().queue.unwrap();
     let mended = Arc::new(AtomicBool::new(false));
     let (tell, mut told) = mpsc::channel(64);
-    for (name, max_attempts, base_ms) in [("first", Some(2), None), ("second", Some(3), Some(200)), ("third", None, Some(100))]
+    for (name, max_attempts, base_ms) in
+        [("first", Some(2), None), ("second", Some(3), Some(200)), ("third", None, Some(100))]
     {
         let (tell, mended) = (tell.clone(), Arc::clone(&mended));
         let handler = move |_: String, _: EventContext| {
@@ -586,10 +601,10 @@ async fn several_events_have_an_answer_each_and_a_key_is_published_once() {
     let redrive = TimeTravel::start().await.unwrap();
     let bus = redrive.bus();
     let mut told = handle(&bus, "mail", |_| Ok(())).await;
-    let event = |topic: &str, number, key: &str| {
-        bus.event(topic).json(&Order { number }).unwrap().dedup_key(key)
-    };
-    let events = [event("order.a", 1, "a"), event("order.a", 2, "a"), event("order.b", 3, "b"), event("user", 4, "c")];
+    let event =
+        |topic: &str, number, key: &str| bus.event(topic).json(&Order { number }).unwrap().dedup_key(key);
+    let events =
+        [event("order.a", 1, "a"), event("order.a", 2, "a"), event("order.b", 3, "b"), event("user", 4, "c")];
     let published = bus.publish_all(events).await.unwrap();
     let published: Vec<_> = published.into_iter().map(Result::unwrap).collect();
     let said: Vec<(bool, usize)> = published.iter().map(|one| (one.duplicate, one.subscriptions)).collect();

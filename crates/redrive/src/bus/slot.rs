@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hashbrown::HashMap;
 use redrive_broker::{Broker, BrokerError};
-use redrive_bus::webhook::WebhookConfig;
 use redrive_bus::{Bus, BusBackground, BusConfig};
 use redrive_store::{EntryKind, Limit};
 
@@ -20,7 +19,7 @@ pub(crate) struct Slot {
 #[derive(Debug)]
 enum State {
     /// Nobody has used it yet.
-    Idle(Broker, Option<WebhookConfig>),
+    Idle(Broker, BusConfig),
     Running(Bus, BusBackground),
     Closed,
 }
@@ -35,10 +34,10 @@ struct Handling {
 impl Slot {
     /// A place for a bus. Where the store knows of topics or subscriptions, it is started at once: webhooks go on after a
     /// restart, whether anybody asks for the bus or not.
-    pub(crate) async fn new(broker: Broker, webhooks: Option<WebhookConfig>) -> Result<Self, Error> {
+    pub(crate) async fn new(broker: Broker, config: BusConfig) -> Result<Self, Error> {
         // Whatever was ever set has left its mark there.
         let used = broker.store().registry_list(EntryKind::Topic, None, Limit::ONE).await?;
-        let state = State::Idle(broker, webhooks);
+        let state = State::Idle(broker, config);
         let slot = Self { state: tokio::sync::Mutex::new(state), handling: Mutex::default() };
         if !used.is_empty() {
             slot.bus().await?;
@@ -52,9 +51,8 @@ impl Slot {
         match &*state {
             State::Running(bus, _) => Ok(bus.clone()),
             State::Closed => Err(BrokerError::Stopping.into()),
-            State::Idle(broker, webhooks) => {
-                let config = BusConfig { webhooks: webhooks.clone(), ..BusConfig::default() };
-                let (bus, background) = Bus::start(broker.clone(), config).await?;
+            State::Idle(broker, config) => {
+                let (bus, background) = Bus::start(broker.clone(), config.clone()).await?;
                 *state = State::Running(bus.clone(), background);
                 Ok(bus)
             }

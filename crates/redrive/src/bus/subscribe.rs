@@ -323,7 +323,8 @@ impl Subscribe<ToHandler> {
         let named = self.named(None)?;
         let name = named.id.as_str();
         let Some(claim) = slot.claim(name) else {
-            let taken = if named.derived { self.taken(&named.id) } else { Error::AlreadyHandled(name.to_owned()) };
+            let taken =
+                if named.derived { self.taken(&named.id) } else { Error::AlreadyHandled(name.to_owned()) };
             return Err(taken);
         };
         self.ensure(&bus, &named, NewTarget::Handler).await?;
