@@ -179,7 +179,7 @@ impl Bus {
             return Ok(0);
         }
         // Behind `low` is a record that is too old, behind `high` is none that is.
-        let (mut low, mut high) = (oldest.sequence, oldest.sequence.saturating_add(1));
+        let (mut low, mut high) = (oldest.sequence.saturating_sub(1), oldest.sequence.max(1));
         while first(high).await?.is_some_and(|record| record.at < from) {
             low = high;
             high = high.saturating_mul(2);

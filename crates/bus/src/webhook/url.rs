@@ -32,7 +32,7 @@ impl WebhookUrl {
     }
 
     /// Reads what was kept. Whether it may be dialled by now is found out when it is.
-    pub(crate) fn kept(text: &str) -> Result<Self, Invalid> {
+    pub fn kept(text: &str) -> Result<Self, Invalid> {
         check_text(text)?;
         check_authority(authority(text).ok_or_else(|| unusable(SCHEME))?)?;
         let url = Url::parse(text).map_err(|_| unusable("is not a URL"))?;
