@@ -96,6 +96,11 @@ impl Bus {
         Ok(outcomes)
     }
 
+    /// How many subscriptions would want an event on that topic, as far as its headers let them.
+    pub fn reaches(&self, topic: &Topic) -> usize {
+        self.view().matching(topic).len()
+    }
+
     fn plan(
         &self,
         topic: &Topic,

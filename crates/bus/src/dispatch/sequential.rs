@@ -149,7 +149,9 @@ impl Bus {
         }
         let all = self.sequence_of(&message);
         let policy = merged_policy(all.iter().map(Arc::as_ref));
-        let point = SequencePoint::of(&message);
+        let mut point = SequencePoint::of(&message);
+        // Nobody waits for who is not there any more.
+        point.waiting.retain(|order| all.iter().any(|one| one.order == *order));
         let mut run = Run { bus: self, message, receipt, point, wait_until: None, policy };
         let ended = run.through(&all).await;
         run.settle(ended).await;

@@ -211,6 +211,20 @@ async fn a_probe_that_was_not_reached_is_not_lost() {
     assert_eq!(world.broker.breaker(&second).await.unwrap().unwrap().state, BreakerState::Closed);
 }
 
+/// Found by a random plan: an event that waited for a subscription which was deleted then waited for ever.
+#[tokio::test(start_paused = true)]
+async fn nobody_is_waited_for_who_is_gone() {
+    let world = World::new().await;
+    world.sequential("a").await;
+    world.handler("down", with_breaker(exact("a")), fine).await;
+    world.handler("up", exact("a"), fine).await;
+    world.broker.set_breaker(&QueueName::new("bus.sub.down").unwrap(), true).await.unwrap();
+    world.publish("a", "x").await;
+    world.until("passed by", async |world| world.log.of("up").len() == 1).await;
+    world.bus.delete_subscription(&id("down")).await.unwrap();
+    world.until("gone", async |world| world.left(&queue(world).await).await.is_empty()).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_checkpoint_survives_the_end_of_the_process() {
     let world = World::new().await;
