@@ -41,9 +41,8 @@ usage: cargo xtask <command>
                               S is decimal or 0x hex and replays the history of one seed
   fuzz [--minutes N] [--target NAME]
                               every parser of foreign bytes under libFuzzer, N minutes in all (10 by default)
-  bench-bus [--check]
-                    measure what publishing costs beside plain enqueues, and how an event finds its
-                    subscriptions; with --check, exit 1 where a bar is missed
+  bench-bus [--check]         what publishing costs beside plain enqueues of the same bytes, and how fast an event
+                              finds its subscriptions; --check fails where a bar is short
   bench-engine [--check] [--only GROUP[,GROUP]] [--dir DIR] [--quick]
                               the embedded store beside a bare loop that writes the same; --check fails where
                               a bar is short, --quick shrinks everything and measures nothing

@@ -175,7 +175,7 @@ impl Run {
                 let name = format!("s{at}");
                 if self.world.bus.delete_subscription(&id(&name)).await.is_ok() {
                     // Whoever left is promised nothing any more.
-                    self.promised.values_mut().for_each(|wanted| drop(wanted.remove(&name)));
+                    self.promised.values_mut().for_each(|wanted| wanted.retain(|one| *one != name));
                 }
             }
         }
