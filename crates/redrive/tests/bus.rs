@@ -1,9 +1,12 @@
 //! The event bus inside a program.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
+use futures::FutureExt;
 use redrive::testing::TimeTravel;
 use redrive::{
     BreakerState, Context, Error, EventBus, EventContext, Failure, Jitter, Json, OpenOptions, Redrive,
@@ -232,11 +235,7 @@ async fn a_panic_is_a_failure() {
     let redrive = TimeTravel::start().await.unwrap();
     let bus = redrive.bus();
     let retry = RetrySettings { max_attempts: Some(1), ..exact() };
-    let handler = |_: String, _: EventContext| async {
-        if true {
-            panic!("boom")
-        }
-    };
+    let handler = async |body: String, _: EventContext| assert!(body.is_empty(), "boom");
     bus.subscribe("order.*", handler).retry(retry).await.unwrap();
     bus.publish("order.created", &ONE).await.unwrap();
     redrive.drain_subscription("order.any").await.unwrap();
@@ -502,6 +501,30 @@ async fn a_handler_that_is_stopped_leaves_events_waiting_for_the_next() {
 }
 
 #[tokio::test]
+async fn whoever_stops_a_handler_waits_for_what_is_under_way() {
+    let redrive = TimeTravel::start().await.unwrap();
+    let bus = redrive.bus();
+    let (start, mut started) = mpsc::channel(1);
+    let handler = move |_: String, _: EventContext| {
+        let start = start.clone();
+        async move {
+            let (go_on, may_go_on) = oneshot::channel::<()>();
+            start.send(go_on).await.map_err(|_| "gone")?;
+            may_go_on.await.map_err(|_| "gone")
+        }
+    };
+    let subscription = bus.subscribe("order.*", handler).await.unwrap();
+    bus.publish("order.created", &ONE).await.unwrap();
+    let go_on = started.recv().await.unwrap();
+    let mut stop = Box::pin(subscription.stop());
+    assert!((&mut stop).now_or_never().is_none(), "it waits");
+    go_on.send(()).unwrap();
+    stop.await.unwrap();
+    let stats = bus.stats("order.any").await.unwrap();
+    assert_eq!((stats.ready, stats.leased, stats.delayed), (0, 0, 0), "it is done, and that is known");
+}
+
+#[tokio::test]
 async fn two_handlers_of_one_name_are_refused_with_a_hint() {
     let redrive = TimeTravel::start().await.unwrap();
     let bus = redrive.bus();
@@ -516,8 +539,8 @@ async fn two_handlers_of_one_name_are_refused_with_a_hint() {
     );
     assert_eq!((taken.code(), taken.is_retryable()), ("SUBSCRIPTION_EXISTS", false));
     let second = bus.subscribe("order.*", handler).name("second").await.unwrap();
-    let handled = bus.subscribe("order.*", handler).name("second").await.unwrap_err();
-    assert!(matches!(handled, Error::AlreadyHandled(_)), "{handled:?}");
+    let twice = bus.subscribe("order.*", handler).name("second").await.unwrap_err();
+    assert!(matches!(twice, Error::AlreadyHandled(_)), "{twice:?}");
     second.stop().await.unwrap();
     // The name of a subscription that is there and of another pattern is not taken over by chance, either.
     bus.subscribe("user.any", handler).await.unwrap().stop().await.unwrap();
@@ -561,12 +584,43 @@ async fn events_can_go_into_a_queue() {
 }
 
 #[tokio::test]
+async fn a_webhook_stays_the_same_when_a_program_starts_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let redrive = Redrive::open(dir.path()).await.unwrap();
+    let bus = redrive.bus();
+    let private = bus.subscribe_webhook("order.*", "http://127.0.0.1/orders").await.unwrap_err();
+    assert!(private.to_string().starts_with("url"), "{private}");
+    let first = bus.subscribe_webhook("order.*", "https://shop.example").await.unwrap();
+    assert_eq!(first.name(), "order.any-webhook");
+    assert!(first.secret().unwrap().starts_with("whsec_"));
+    assert!(!format!("{first:?}").contains("whsec_"));
+    redrive.close().await.unwrap();
+
+    let redrive = Redrive::open(dir.path()).await.unwrap();
+    let bus = redrive.bus();
+    let again = bus.subscribe_webhook("order.*", "https://shop.example").await.unwrap();
+    assert_eq!((again.name(), again.secret()), ("order.any-webhook", None), "a secret is told once");
+    let other = bus.subscribe_webhook("order.*", "https://bank.example").await.unwrap_err();
+    assert!(matches!(other, Error::NameTaken { .. }), "{other:?}");
+    // Under a name that was given, it is the same one at another place.
+    bus.subscribe_webhook("order.*", "https://bank.example").name("order.any-webhook").await.unwrap();
+    assert_eq!(bus.subscriptions().await.unwrap().len(), 1);
+    redrive.close().await.unwrap();
+
+    let options = OpenOptions { webhooks: None, ..OpenOptions::default() };
+    let redrive = Redrive::open_with(dir.path(), options).await.unwrap();
+    let refused = redrive.bus().subscribe_webhook("user.*", "https://shop.example").await.unwrap_err();
+    assert_eq!(refused.code(), "WRONG_TARGET");
+    redrive.close().await.unwrap();
+}
+
+#[tokio::test]
 async fn the_past_is_replayed_to_who_asks_for_it() {
     let redrive = TimeTravel::start().await.unwrap();
     let bus = redrive.bus();
-    bus.topic("order.**").retain(Duration::from_secs(3_600)).set().await.unwrap();
+    bus.topic("order.**").retain(Duration::from_hours(1)).set().await.unwrap();
     bus.publish("order.created", &Order { number: 1 }).await.unwrap();
-    redrive.advance(Duration::from_secs(60));
+    redrive.advance(Duration::from_mins(1));
     bus.publish("order.created", &Order { number: 2 }).await.unwrap();
     redrive.advance(Duration::from_secs(10));
     let (tell, mut told) = mpsc::channel(8);
@@ -577,7 +631,7 @@ async fn the_past_is_replayed_to_who_asks_for_it() {
     bus.subscribe("order.*", handler).replay_from(Duration::from_secs(30)).await.unwrap();
     assert_eq!(told.recv().await, Some(2));
     redrive.drain_subscription("order.any").await.unwrap();
-    bus.replay("order.any", Duration::from_secs(3_600)).await.unwrap();
+    bus.replay("order.any", Duration::from_hours(1)).await.unwrap();
     let mut again = [told.recv().await, told.recv().await];
     again.sort();
     assert_eq!(again, [Some(1), Some(2)]);
