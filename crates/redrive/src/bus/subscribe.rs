@@ -117,12 +117,28 @@ pub struct ToWebhook {
     url: String,
     format: Format,
     secret: Option<String>,
-    disable_after: Option<Option<Duration>>,
+    disable_after: DisableAfter,
+}
+
+/// How long an endpoint may do nothing but fail.
+#[derive(Debug, Clone, Copy, Default)]
+enum DisableAfter {
+    /// As for most.
+    #[default]
+    Default,
+    /// This long.
+    Time(Duration),
+    Never,
 }
 
 impl ToWebhook {
     pub(super) fn new(url: &str) -> Self {
-        Self { url: url.to_owned(), format: Format::default(), secret: None, disable_after: None }
+        Self {
+            url: url.to_owned(),
+            format: Format::default(),
+            secret: None,
+            disable_after: DisableAfter::Default,
+        }
     }
 }
 
@@ -161,7 +177,8 @@ pub struct Subscribe<T> {
     retry: RetrySettings,
     timeout: Option<Duration>,
     max_in_flight: Option<u32>,
-    breaker: Option<Option<BreakerSettings>>,
+    breaker: Option<BreakerSettings>,
+    has_breaker: bool,
     replay_from: Option<ReplayFrom>,
     target: T,
 }
@@ -183,6 +200,7 @@ impl<T> Subscribe<T> {
             timeout: None,
             max_in_flight: None,
             breaker: None,
+            has_breaker: true,
             replay_from: None,
             target,
         }
@@ -226,7 +244,11 @@ impl<T> Subscribe<T> {
             retry: convert::retry(&self.retry)?,
             timeout: self.timeout.map(convert::millis),
             max_in_flight: self.max_in_flight.map(in_flight).transpose()?,
-            breaker: self.breaker.map(|breaker| breaker.map(BreakerConfig::from)),
+            breaker: match self.breaker {
+                _ if !self.has_breaker => Some(None),
+                None => None,
+                Some(settings) => Some(Some(settings.into())),
+            },
         })
     }
 
@@ -300,12 +322,12 @@ impl<T: Delivered> Subscribe<T> {
 
     /// When deliveries stop because the target is down.
     pub fn breaker(self, settings: BreakerSettings) -> Self {
-        Self { breaker: Some(Some(settings)), ..self }
+        Self { breaker: Some(settings), has_breaker: true, ..self }
     }
 
     /// Deliveries never stop because the target is down.
     pub fn no_breaker(self) -> Self {
-        Self { breaker: Some(None), ..self }
+        Self { has_breaker: false, ..self }
     }
 }
 
@@ -393,13 +415,13 @@ impl Subscribe<ToWebhook> {
 
     /// For how long the endpoint may do nothing but fail before it is switched off; five days, where nothing is said.
     pub fn disable_after(mut self, time: Duration) -> Self {
-        self.target.disable_after = Some(Some(time));
+        self.target.disable_after = DisableAfter::Time(time);
         self
     }
 
     /// The endpoint is never switched off for doing nothing but fail.
     pub fn never_disable(mut self) -> Self {
-        self.target.disable_after = Some(None);
+        self.target.disable_after = DisableAfter::Never;
         self
     }
 
@@ -411,7 +433,11 @@ impl Subscribe<ToWebhook> {
         let endpoint = EndpointSettings {
             url: url.clone(),
             format: *format,
-            disable_after: disable_after.map(|time| time.map(convert::millis)),
+            disable_after: match disable_after {
+                DisableAfter::Default => None,
+                DisableAfter::Time(time) => Some(Some(convert::millis(*time))),
+                DisableAfter::Never => Some(None),
+            },
         };
         let secret = secret.as_deref().map(SigningSecret::parse).transpose()?;
         let created = self.ensure(&bus, &named, NewTarget::Webhook(endpoint, secret)).await?;
