@@ -34,6 +34,7 @@ mod store_command;
 mod system;
 mod top;
 mod traces;
+mod webhooks;
 mod when;
 mod work;
 

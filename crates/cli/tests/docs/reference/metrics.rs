@@ -42,6 +42,9 @@ post /v1/queues/orders/messages '{"body": "x"}'
 receipt '{"consumer": "a", "lease_ms": 1}'
 until metrics | grep -q '^redrive_lease_expired_total.* 1$'; do :; done
 post /v1/queues/orders/breaker/trip '{}'
+post /v1/subscriptions '{"id": "mail", "pattern": "orders.*", "target": {"kind": "webhook", "url": "http://127.0.0.1:9/"}}'
+post /v1/topics/orders.paid/events '{"events": [{"body": "x"}]}'
+until metrics | grep -q '^redrive_delivery_attempts_total.* 1$'; do :; done
 curl -sS -H "Authorization: Bearer nobody" "$REDRIVE_URL/v1/queues"
 metrics > metrics.txt
 "#;
