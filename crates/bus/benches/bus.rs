@@ -64,7 +64,7 @@ impl Clock for Still {
     }
 
     async fn until(&self, _: Timestamp) {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 
@@ -75,6 +75,10 @@ fn cpu() -> Duration {
         u64::try_from(spent.tv_sec).unwrap_or_default(),
         u32::try_from(spent.tv_nsec).unwrap_or_default(),
     )
+}
+
+fn since(begin: Duration) -> Duration {
+    cpu().saturating_sub(begin)
 }
 
 fn queue(n: usize) -> QueueName {
@@ -135,19 +139,19 @@ async fn publish_round(broker: &Broker, bus: &Bus) -> Round {
             let published = bus.publish(&about, vec![event()]).await.expect("published");
             assert!(published.iter().all(|one| one.as_ref().is_ok_and(|one| one.subscriptions == FAN_OUT)));
         }
-        publish += cpu() - begin;
+        publish += since(begin);
         let begin = cpu();
         for _ in 0..CALLS_PER_TURN {
             let batch = (0..FAN_OUT).map(|n| plain(queue(n))).collect();
             assert_eq!(broker.enqueue(batch, true).await.expect("enqueued").len(), FAN_OUT);
         }
-        ten += cpu() - begin;
+        ten += since(begin);
         let begin = cpu();
         for _ in 0..CALLS_PER_TURN {
             let batch = (0..FAN_OUT).map(|_| plain(queue(0))).collect();
             assert_eq!(broker.enqueue(batch, true).await.expect("enqueued").len(), FAN_OUT);
         }
-        one += cpu() - begin;
+        one += since(begin);
     }
     let each = |spent: Duration| spent.as_secs_f64() * 1e6 / (TURNS * CALLS_PER_TURN) as f64;
     Round { publish: each(publish), ten_queues: each(ten), one_queue: each(one) }
@@ -168,17 +172,15 @@ async fn publish() -> f64 {
     }
     println!("publish with {FAN_OUT} queue subscriptions, {BODY_BYTES} B, embedded store; CPU a call, us");
     println!(
-        "{:<10}{:>12}{:>16}{:>16}{:>10}{:>10}",
-        "round", "publish", "10 to 10 queues", "10 to 1 queue", "ratio", "ratio 1"
+        "{:<10}{:>12}{:>16}{:>16}{:>10}",
+        "round", "publish", "10 to 10 queues", "10 to 1 queue", "ratio"
     );
     let mut ratios = Vec::new();
     for number in 1..=ROUNDS {
         let Round { publish, ten_queues, one_queue } = publish_round(&broker, &bus).await;
-        let ratio = publish / ten_queues;
-        println!(
-            "{number:<10}{publish:>12.1}{ten_queues:>16.1}{one_queue:>16.1}{ratio:>10.3}{:>10.3}",
-            publish / one_queue
-        );
+        // The cheaper one of the two is what a publish is held against.
+        let ratio = publish / one_queue.min(ten_queues);
+        println!("{number:<10}{publish:>12.1}{ten_queues:>16.1}{one_queue:>16.1}{ratio:>10.3}");
         ratios.push(ratio);
     }
     upkeep.stop().await;
@@ -218,7 +220,7 @@ async fn matching() -> f64 {
                 found += bus.reaches(&topics[at % topics.len()]);
             }
             assert_eq!(found, MATCHES * each);
-            (cpu() - begin).as_secs_f64() * 1e6 / MATCHES as f64
+            since(begin).as_secs_f64() * 1e6 / MATCHES as f64
         };
         let (four, none) = (arm(&topics, 4), arm(&strange, 0));
         println!("{number:<10}{four:>12.3}{none:>16.3}");

@@ -12,6 +12,7 @@ use crate::dispatch::SequencePoint;
 use crate::error::BusError;
 use crate::event::Event;
 use crate::subscription::Subscription;
+use crate::topic::TopicSettings;
 
 /// An event that is dead for a subscription.
 #[derive(Debug, Clone)]
@@ -42,7 +43,7 @@ impl Bus {
     /// The queues in which events of a subscription may be dead: its own, and those of sequential topics.
     fn dead_places(&self, subscription: &Subscription) -> Vec<QueueName> {
         let own = subscription.owns_queue().then(|| subscription.queue());
-        own.into_iter().chain(self.view().topics().map(|topic| topic.sequence_queue())).collect()
+        own.into_iter().chain(self.view().topics().map(TopicSettings::sequence_queue)).collect()
     }
 
     /// A page of the events that are dead for a subscription, and where the next page begins.
@@ -62,7 +63,7 @@ impl Bus {
             after = from.after;
         }
         let mut found = Vec::new();
-        while let Some(queue) = places.next() {
+        for queue in places {
             loop {
                 let filter = Filter::state(MessageState::Dead);
                 let request = ListRequest { after, limit, ..ListRequest::new(queue.clone(), filter) };

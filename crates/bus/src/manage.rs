@@ -475,14 +475,14 @@ impl Bus {
                 let view = self.view();
                 (view.revision().next(what.clone()), view.revision_expect())
             };
-            let (expect, value, made) = make(self, next.number)?;
+            let (expect, value, result) = make(self, next.number)?;
             let entry = Write { key: what.key()?, expect, value };
             let count = Write { key: revision_key(), expect: counted, value: Some(next.encode()) };
             match self.broker.store().registry_write(Writes::new(vec![entry, count])?).await? {
                 WriteOutcome::Committed(versions) => {
                     let [entry, count] = <[Option<u64>; 2]>::try_from(versions).unwrap_or_default();
                     self.view_mut().set_revision(next, count.unwrap_or_default());
-                    return Ok((made, entry.unwrap_or_default()));
+                    return Ok((result, entry.unwrap_or_default()));
                 }
                 WriteOutcome::Conflict { .. } => self.refresh().await?,
             }

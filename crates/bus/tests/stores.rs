@@ -1,6 +1,8 @@
 //! The bus on every store that keeps something: on the journal, over the end of a process; on PostgreSQL, by two instances that
 //! know nothing of each other. Time is the real one here; what is waited for is a signal.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -107,7 +109,7 @@ type Told = mpsc::Receiver<(String, String, u32)>;
 
 /// The next attempt, whenever it comes.
 async fn next(told: &mut Told) -> (String, String, u32) {
-    tokio::time::timeout(Duration::from_secs(60), told.recv()).await.expect("in a minute").unwrap()
+    tokio::time::timeout(Duration::from_mins(1), told.recv()).await.expect("in a minute").unwrap()
 }
 
 fn said(name: &str, body: &str, attempt: u32) -> (String, String, u32) {

@@ -136,8 +136,8 @@ impl Bus {
             deadline,
             lease_id: message.lease().map(|lease| lease.id),
         };
-        let handled = AssertUnwindSafe(async move { handler.handle(incoming).await }).catch_unwind();
-        match handled.await {
+        let ran = AssertUnwindSafe(async move { handler.handle(incoming).await }).catch_unwind();
+        match ran.await {
             Ok(result) => Ok(result?),
             Err(panic) => Err(Failure::retry(format!("the handler panicked: {}", text(&*panic)))),
         }

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tokio::task::{Id, JoinHandle, JoinSet};
 
 use crate::bus::Bus;
-use crate::relay::ERRANDS_MAX;
+use crate::relay::{ERRANDS_MAX, errand_call};
 use crate::subscription::{State, Target};
 use crate::topic::Dispatch;
 
@@ -105,7 +105,9 @@ impl Bus {
             let running = self.pumps.lock().unwrap_or_else(PoisonError::into_inner);
             pumps.extend(running.running.keys().filter(|pump| **pump != Pump::Relay).cloned());
         }
-        pumps.into_iter().for_each(|pump| self.sync_pump(pump));
+        for pump in pumps {
+            self.sync_pump(pump);
+        }
     }
 
     fn needs(&self, pump: &Pump) -> bool {
@@ -195,7 +197,7 @@ impl Bus {
     fn call(&self, pump: &Pump) -> Option<(usize, LeaseCall)> {
         let consumer = ConsumerName::new(CONSUMER).unwrap_or_default();
         match pump {
-            Pump::Relay => Some((ERRANDS_MAX, self.errand_call(consumer))),
+            Pump::Relay => Some((ERRANDS_MAX, errand_call(consumer))),
             Pump::Subscription(id) => {
                 let subscription = self.view().subscription(id)?;
                 let call = LeaseCall::new(subscription.queue(), Limit::ONE, consumer);

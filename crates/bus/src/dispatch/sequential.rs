@@ -180,8 +180,8 @@ impl Run<'_> {
                 }
             };
             // What the ones before achieved is written down before anything more happens.
-            if !(first && subscription.lease_time() <= LEASE) && !self.go_on(subscription.lease_time()).await
-            {
+            let leased = first && subscription.lease_time() <= LEASE;
+            if !leased && !self.go_on(subscription.lease_time()).await {
                 self.free(subscription, probe).await;
                 return Ended::Lost;
             }

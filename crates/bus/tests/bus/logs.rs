@@ -10,7 +10,10 @@ use crate::world::{World, boom, exact, fail};
 
 /// The fields of every line that was written about a retry.
 #[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<(tracing::Level, Vec<(String, String)>)>>>);
+struct Lines(Arc<Mutex<Vec<Line>>>);
+
+/// Its level and its fields.
+type Line = (tracing::Level, Vec<(String, String)>);
 
 struct Fields<'a>(&'a mut Vec<(String, String)>);
 
@@ -52,7 +55,8 @@ fn field<'a>(fields: &'a [(String, String)], name: &str) -> &'a str {
     fields.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str()).unwrap()
 }
 
-/// level warn, event_id, event_type, subscription_id, attempt, max_attempts, delay_ms, error: in both ways of dispatch.
+/// Level `warn`, `event_id`, `event_type`, `subscription_id`, `attempt`, `max_attempts`, `delay_ms`, `error`: in both ways of
+/// dispatch.
 #[tokio::test(start_paused = true)]
 async fn every_retry_writes_a_line_with_all_of_its_fields() {
     let lines = Lines::default();

@@ -73,20 +73,18 @@ fn a_plan() -> impl Strategy<Value = Plan> {
 
 /// Which events each subscription said yes to.
 type Done = Arc<Mutex<BTreeSet<(String, usize)>>>;
+/// How often each was tried.
+type Counts = Arc<Mutex<BTreeMap<(String, usize), u32>>>;
 
-fn answer(
-    temper: Temper,
-    done: Done,
-    tries: Arc<Mutex<BTreeMap<(String, usize), u32>>>,
-) -> impl Fn(&Seen) -> Result<(), HandlerFailure> {
+fn answer(temper: Temper, done: Done, counts: Counts) -> impl Fn(&Seen) -> Result<(), HandlerFailure> {
     move |seen| {
         let number: usize = seen.body.parse().unwrap();
         let key = (seen.subscription.clone(), number);
         let tried = {
-            let mut tries = tries.lock().unwrap();
-            let tried = tries.entry(key.clone()).or_default();
-            *tried += 1;
-            *tried
+            let mut counts = counts.lock().unwrap();
+            let count = counts.entry(key.clone()).or_default();
+            *count += 1;
+            *count
         };
         if temper.buries[number % EVENTS_MAX] {
             return Err(HandlerFailure::Bury { error: "never".to_owned() });
@@ -105,7 +103,7 @@ struct Run {
     /// What each event was published on, and to whom it was promised.
     promised: BTreeMap<usize, BTreeSet<String>>,
     done: Done,
-    tries: Arc<Mutex<BTreeMap<(String, usize), u32>>>,
+    counts: Counts,
 }
 
 impl Run {
@@ -119,7 +117,7 @@ impl Run {
             tempers: BTreeMap::new(),
             promised: BTreeMap::new(),
             done: Arc::default(),
-            tries: Arc::default(),
+            counts: Arc::default(),
         };
         for temper in &plan.tempers {
             run.subscribe(temper.clone()).await;
@@ -131,14 +129,14 @@ impl Run {
         let name = format!("s{}", self.tempers.len());
         let settings = exact(&temper.pattern);
         let settings = if temper.breaker { with_breaker(settings) } else { settings };
-        let answer = answer(temper.clone(), Arc::clone(&self.done), Arc::clone(&self.tries));
+        let answer = answer(temper.clone(), Arc::clone(&self.done), Arc::clone(&self.counts));
         self.world.handler(&name, settings, answer).await;
         self.tempers.insert(name, temper);
     }
 
     async fn attach(&self) {
         for (name, temper) in &self.tempers {
-            let answer = answer(temper.clone(), Arc::clone(&self.done), Arc::clone(&self.tries));
+            let answer = answer(temper.clone(), Arc::clone(&self.done), Arc::clone(&self.counts));
             if self.world.bus.subscription(&id(name)).await.is_ok() {
                 self.world.attach(name, answer).await;
             }

@@ -9,7 +9,7 @@ use redrive_core::topic::Topic;
 use redrive_store::{CreateQueue, UpdateQueue};
 
 use crate::dispatch::id;
-use crate::world::{World, event, event_with, exact, fine, settings};
+use crate::world::{World, event, event_with, exact, fine};
 
 #[tokio::test(start_paused = true)]
 async fn an_event_reaches_everybody_whose_pattern_matches_and_nobody_else() {
@@ -153,5 +153,4 @@ async fn a_large_batch_is_published_whole() {
     for n in 0..3 {
         assert_eq!(world.count(&format!("q{n}"), State::Ready).await, 1_020);
     }
-    let _ = settings("a");
 }

@@ -6,7 +6,7 @@ use redrive_bus::{
     TopicConfig, WhyDisabled,
 };
 use redrive_core::message::State as MessageState;
-use redrive_core::queue::QueueName;
+use redrive_core::queue::{QueueConfig, QueueName};
 use redrive_core::time::Millis;
 use redrive_store::{CreateQueue, DeleteQueue, Limit};
 
@@ -82,7 +82,7 @@ async fn nobody_else_touches_the_queues_of_the_bus() {
     let world = World::new().await;
     world.bus.create_subscription(new("a", "a")).await.unwrap();
     let name = QueueName::new("bus.sub.a").unwrap();
-    let create = CreateQueue { name: QueueName::new("bus.mine").unwrap(), config: Default::default() };
+    let create = CreateQueue { name: QueueName::new("bus.mine").unwrap(), config: QueueConfig::default() };
     assert_eq!(world.broker.create_queue(create).await.unwrap_err().code(), "QUEUE_OF_BUS");
     let delete = DeleteQueue { name: name.clone(), force: true };
     assert_eq!(world.broker.delete_queue(delete).await.unwrap_err().code(), "QUEUE_OF_BUS");
@@ -95,7 +95,7 @@ async fn nobody_else_touches_the_queues_of_the_bus() {
 #[tokio::test(start_paused = true)]
 async fn one_of_the_same_name_begins_with_nothing() {
     let world = World::new().await;
-    let create = CreateQueue { name: QueueName::new("bus.sub.a").unwrap(), config: Default::default() };
+    let create = CreateQueue { name: QueueName::new("bus.sub.a").unwrap(), config: QueueConfig::default() };
     world.broker.create_own_queue(create).await.unwrap();
     world.bus.create_subscription(new("old", "a")).await.unwrap();
     let spare = redrive_store::EnqueueItem {

@@ -15,7 +15,7 @@ use redrive_bus::{
 };
 use redrive_core::message::{Body, Headers, MessageId, State};
 use redrive_core::policy::{BreakerConfig, RetryOverride};
-use redrive_core::queue::QueueName;
+use redrive_core::queue::{QueueConfig, QueueName};
 use redrive_core::receipt::ReceiptKey;
 use redrive_core::subscription::SubscriptionId;
 use redrive_core::time::{Millis, Timestamp};
@@ -218,7 +218,7 @@ impl World {
     pub(crate) async fn queue_subscription(&self, id: &str, pattern: &str, queue: &str) -> Arc<Subscription> {
         let queue = QueueName::new(queue).unwrap();
         if self.broker.get_queue(&queue).await.is_err() {
-            let request = redrive_store::CreateQueue { name: queue.clone(), config: Default::default() };
+            let request = redrive_store::CreateQueue { name: queue.clone(), config: QueueConfig::default() };
             self.broker.create_queue(request).await.unwrap();
         }
         let new = NewSubscription {
@@ -326,6 +326,7 @@ pub(crate) fn fail(error: &str) -> Result<(), HandlerFailure> {
     Err(HandlerFailure::Retry { error: error.to_owned(), after: None })
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "the shape of an answer")]
 pub(crate) fn fine(_: &Seen) -> Result<(), HandlerFailure> {
     Ok(())
 }
