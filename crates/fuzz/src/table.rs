@@ -2,7 +2,7 @@
 
 use crate::Target;
 use crate::target::FIXED_BYTES;
-use crate::targets::{api, command_line, config, journal, json, names, proto, time};
+use crate::targets::{api, command_line, config, events, journal, json, names, proto, time};
 
 /// Every target. A row is all that it takes: the tests, the search and libFuzzer go by this table.
 pub const TARGETS: &[Target] = &[
@@ -28,6 +28,19 @@ pub const TARGETS: &[Target] = &[
     Target::new("json_queue", json::queue_request).knowing(JSON),
     Target::new("json_key", json::key_request).knowing(JSON),
     Target::new("json_operation", json::operation).knowing(JSON),
+    Target::new("cloudevent", events::structured).knowing(CLOUDEVENT),
+    Target::new("cloudevent_batch", events::batch).knowing(CLOUDEVENT),
+    Target::new("cloudevent_binary", events::binary).knowing(&[
+        "specversion:1.0\n",
+        "type:",
+        "source:",
+        "id:",
+        "%E2",
+        "\n\n",
+    ]),
+    Target::new("webhook_url", events::url)
+        .knowing(&["https://", "http://", "@", "[::1]", "127.1", "0x7f", ":443", "%00", "xn--"]),
+    Target::new("webhook_rule", events::rule).knowing(&["whsec_", "/8", ":*", "[::1]", "10.0.0.0", "AAAA"]),
     Target::new("http", api::http).knowing(HTTP).costing(SERVER_BYTES, 256),
     Target::new("grpc", api::grpc).costing(GRPC_BYTES, 64),
     Target::new("proto", proto::proto).costing(FIXED_BYTES, PROTO_BYTES),
@@ -51,6 +64,21 @@ pub const TARGETS: &[Target] = &[
     Target::new("segment", journal::segment).knowing(&["REDRIVE\n", "RDR1"]).costing(STORE_BYTES, 64),
     Target::new("log_segment", journal::log_segment).knowing(&["REDRIVE\n", "RDR1"]).costing(STORE_BYTES, 64),
     Target::new("journal", journal::journal).knowing(&["RDR1"]).costing(STORE_BYTES, 64),
+];
+
+/// What events are made of.
+const CLOUDEVENT: &[&str] = &[
+    "{\"specversion\":\"1.0\",",
+    "\"type\":\"t\",",
+    "\"source\":\"/s\",",
+    "\"id\":\"1\",",
+    "\"data\":",
+    "\"data_base64\":\"AA==\"",
+    "\"datacontenttype\":\"text/plain\",",
+    "null",
+    "[",
+    "]",
+    "}",
 ];
 
 /// What requests are made of.

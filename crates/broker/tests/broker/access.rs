@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use redrive_broker::{Access, Broker, BrokerConfig, Caller, Gate, NewKey, Quotas, Shown};
+use redrive_broker::{Access, Broker, BrokerConfig, BrokerError, Caller, Gate, NewKey, Quotas, Shown};
 use redrive_core::access::{Deed, Grant, Grants, KeyName, On, QueuePattern, Scope, Token, Use};
 use redrive_core::limits::API_KEYS_MAX;
 use redrive_core::queue::QueueConfig;
@@ -128,7 +128,8 @@ async fn a_deed_whose_caller_goes_away_is_written_down_as_unsure() {
     let (gate, _background) = gate(&world).await;
     let admin = call(&gate, BOOTSTRAP).unwrap();
     let queue = redrive_core::queue::QueueName::new("jobs").unwrap();
-    let never = admin.act(Deed::PurgeQueue, &queue, async |_| std::future::pending::<Result<(), _>>().await);
+    let never = admin
+        .act(Deed::PurgeQueue, &queue, async |_| std::future::pending::<Result<(), BrokerError>>().await);
     assert!(futures::FutureExt::now_or_never(never).is_none());
     let (entries, _) = admin.audit(0, Limit::MAX, |entry| entry.act.what == "purge_queue").await.unwrap();
     assert_eq!(entries.len(), 1);

@@ -3,6 +3,7 @@
 pub mod api;
 pub mod command_line;
 pub mod config;
+pub mod events;
 pub mod journal;
 pub mod json;
 pub mod names;
