@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -9,9 +10,10 @@ use redrive_broker::{Act, Background, Broker, BrokerConfig, Happening, ManualClo
 use redrive_bus::webhook::{AllowRule, Guard, Signed, SigningSecret, WebhookConfig, verify};
 use redrive_bus::{
     Bus, BusBackground, BusConfig, EndpointSettings, Format, NewEvent, NewSubscription, NewTarget, State,
-    SubscriptionSettings, WhyDisabled,
+    SubscriptionChange, SubscriptionSettings, WhyDisabled,
 };
 use redrive_core::message::{Body, ContentType, State as MessageState};
+use redrive_core::policy::RetryOverride;
 use redrive_core::receipt::ReceiptKey;
 use redrive_core::subscription::SubscriptionId;
 use redrive_core::time::{Millis, Timestamp};
@@ -161,6 +163,13 @@ impl World {
         }
     }
 
+    /// Waits until a message is delivered.
+    async fn delivered(&mut self, event: &str) {
+        while self.broker.get(&id().queue(), event.parse().unwrap()).await.is_ok() {
+            drop(self.told.next().await);
+        }
+    }
+
     /// Waits until so many messages are in that state.
     async fn count(&mut self, state: MessageState, count: u64) {
         loop {
@@ -213,7 +222,7 @@ async fn a_failed_delivery_comes_back_with_the_same_id_when_it_was_asked_to() {
     assert_eq!(second.header("webhook-id"), event);
     assert_ne!(second.header("webhook-timestamp"), first.header("webhook-timestamp"));
     assert!(verified(&[secret], &second, START.plus(Millis::from_secs(120))));
-    world.count(MessageState::Delayed, 0).await;
+    world.delivered(&event).await;
     let attempts = world.bus.attempts(&id());
     assert_eq!(
         attempts.iter().map(|one| one.capture.as_ref().unwrap().status).collect::<Vec<_>>(),
@@ -258,6 +267,13 @@ async fn an_endpoint_that_does_nothing_but_fail_is_switched_off_in_time() {
     let (mut world, mut endpoint) = (World::new().await, Endpoint::new(500).await);
     let hour = Millis::from_secs(3_600);
     world.subscribe(&endpoint, Format::Structured, hour).await;
+    // One attempt each, so that none comes back in between.
+    let retry = RetryOverride { max_attempts: Some(NonZeroU32::new(1)), ..RetryOverride::default() };
+    let once = world.bus.subscription(&id()).await.unwrap().settings.clone();
+    let once = SubscriptionSettings { retry, ..once };
+    let change = SubscriptionChange { settings: once, endpoint: None, expected: None };
+    world.bus.update_subscription(&id(), change).await.unwrap();
+    world.told(Act::Updated).await;
     let mut fail = async |world: &mut World, status: u16| {
         endpoint.status.store(status, Ordering::SeqCst);
         let before = endpoint.count.load(Ordering::SeqCst);
