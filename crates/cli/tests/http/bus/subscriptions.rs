@@ -134,7 +134,7 @@ async fn what_is_no_subscription_is_refused_by_name() {
         (handler(json!({"max_in_flight": 0})), "max_in_flight", "1000"),
         (handler(json!({"max_in_flight": 1001})), "max_in_flight", "1000"),
         (handler(json!({"retry": {"max_attempts": 0}})), "retry.max_attempts", ""),
-        (handler(json!({"retries": 1})), "", "retries"),
+        (handler(json!({"retries": 1})), "/retries", "unknown"),
         (json!({"pattern": "x", "target": {"kind": "handler", "url": HOOK}}), "target.url", "none"),
         (json!({"pattern": "x", "target": {"kind": "queue"}}), "target.queue", "needed"),
         (json!({"pattern": "x", "target": {"kind": "queue", "queue": "a b"}}), "target.queue", "allowed"),
