@@ -122,7 +122,7 @@ async fn what_is_no_event_is_refused_by_name() {
         (&json, r#"{"events":[{"body":"a","json":1}]}"#, "/events/0/body", "only one"),
         (&json, r#"{"events":[{"body_base64":"?"}]}"#, "/events/0/body_base64", "base64"),
         (&json, r#"{"events":[{"headers":{"redrive-topic":"x"}}]}"#, "headers", "redrive-"),
-        (&json, &deep, "/events/0/json", "64 levels"),
+        (&json, &deep, "/events/0/json", "the limit is 64"),
         (&json, &large, "/events/0/body", "1048576"),
         (&json, &many, "/events", "1000"),
         (&cloud, r#"{"specversion":"1.0","id":"1","source":"/s"}"#, "type", "empty"),
