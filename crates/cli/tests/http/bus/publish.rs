@@ -106,6 +106,9 @@ async fn a_full_queue_stands_in_nobodys_way_and_gets_its_events_later() {
     assert_eq!((&nobody[0]["subscriptions"], nobody[0]["id"].is_string()), (&json!(0), true));
 }
 
+/// Headers, a body, where it is wrong, and what is said about it.
+type Case<'a> = (&'a [(&'a str, &'a str)], &'a str, &'a str, &'a str);
+
 #[tokio::test]
 async fn what_is_no_event_is_refused_by_name() {
     let server = Server::start();
@@ -116,7 +119,7 @@ async fn what_is_no_event_is_refused_by_name() {
     let deep = format!(r#"{{"events":[{{"json":{}{}}}]}}"#, "[".repeat(65), "]".repeat(65));
     let large = format!(r#"{{"events":[{{"body":"{}"}}]}}"#, "x".repeat(1024 * 1024 + 1));
     let many = format!(r#"{{"events":[{}]}}"#, vec!["{}"; 1_001].join(","));
-    let cases: [(&[(&str, &str)], &str, &str, &str); 14] = [
+    let cases: [Case<'_>; 14] = [
         (&json, r#"{"events":[{"bodi":"x"}]}"#, "/events/0/bodi", "unknown"),
         (&json, r#"{"events":{}}"#, "/events", "list"),
         (&json, r#"{"events":[{"body":"a","json":1}]}"#, "/events/0/body", "only one"),
