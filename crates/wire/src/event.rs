@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 /// Something happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Event {
-    /// `enqueue`, `lease`, `ack`, `nack`, `requeue`, `move_to_dlq`, `breaker` or `queue`.
+    /// `enqueue`, `lease`, `ack`, `nack`, `requeue`, `move_to_dlq`, `breaker`, `queue` or `subscription`.
     pub r#type: String,
     /// When, in milliseconds since the Unix epoch.
     pub timestamp: u64,
@@ -28,6 +28,13 @@ pub struct EventPayload {
     /// What was done to the queue, for `queue`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub action: Option<String>,
+    /// What was done to the subscription, for `subscription`: `created`, `updated`, `deleted`, `paused`, `resumed`,
+    /// `disabled`, `enabled`, `rotated` or `replayed`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub act: Option<String>,
+    /// Which subscription it is about, where it is about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subscription: Option<String>,
     /// The state before, for `breaker`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,

@@ -20,7 +20,9 @@ mod operation;
 mod problem;
 mod queue;
 pub mod schema;
+mod subscription;
 mod time;
+mod topic;
 
 #[expect(missing_docs, clippy::pedantic, reason = "made from the proto, which says what is what")]
 mod made {
@@ -61,4 +63,13 @@ pub use queue::{
     QueueConfig, QueuePage, QueueStats, QueueView, ResumeRequest, Retention, Retry, RetryStats, StateCounts,
     TypeStats, UpdateQueueRequest,
 };
+pub use subscription::{
+    AnswerView, BreakerPage, BreakerView, CreateSubscriptionRequest, DeadDeliveryPage, DeadDeliveryView,
+    DeliveryAttempt, DeliveryAttempts, DeliverySettings, DisabledView, HeaderFilter, HeaderView,
+    NewSubscriptionView, NewTarget, ReplayRequest, ReplayStarted, ReplayView, Replays, RotateSecretRequest,
+    SentView, SubscriptionPage, SubscriptionView, TargetUpdate, TargetView, UpdateSubscriptionRequest,
+};
 pub use time::Time;
+pub use topic::{
+    NewEvent, PublishRequest, PublishResult, PublishResults, SetTopicRequest, TopicPage, TopicView,
+};

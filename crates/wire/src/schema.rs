@@ -69,6 +69,39 @@ schemas! {
     MessageId = formatted("uuid");
     /// The id of an operation.
     OperationId = formatted("uuid");
+    /// What an event is about: segments of `A-Z a-z 0-9 _ -`, separated by dots.
+    Topic = text().min_length(Some(1)).max_length(Some(255)).pattern(Some(r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")).examples(["orders.created"]);
+    /// Which topics: `*` stands for one segment and `**` for any number of them; a lone `*` is all of them.
+    TopicPattern = text().min_length(Some(1)).max_length(Some(255)).pattern(Some(r"^([A-Za-z0-9_-]+|\*\*?)(\.([A-Za-z0-9_-]+|\*\*?))*$")).examples(["orders.*"]);
+    /// In which way an event reaches several subscriptions.
+    Dispatch = word(["independent", "sequential"]);
+    /// For how long events can be replayed, in milliseconds: ten years at most.
+    TopicRetention = between(KnownFormat::UInt64, 1, 3_650 * DAY_MS);
+    /// The name of a subscription.
+    SubscriptionId = text().min_length(Some(1)).max_length(Some(64)).pattern(Some("^[A-Za-z0-9._-]+$")).examples(["mailer"]);
+    /// Where the events of a subscription go.
+    TargetKind = word(["handler", "webhook", "queue"]);
+    /// The address of an endpoint.
+    WebhookUrl = formatted("uri").max_length(Some(2_048)).examples(["https://example.com/hooks"]);
+    /// How an event is written for an endpoint.
+    WebhookFormat = word(["structured", "binary"]);
+    /// What webhooks are signed with: `whsec_` and 24 to 64 bytes as base64.
+    WebhookSecret = text().pattern(Some("^whsec_[A-Za-z0-9+/]{32,88}={0,2}$"));
+    /// For how long an endpoint may do nothing but fail, in milliseconds: from a minute to a year.
+    DisableAfter = between(KnownFormat::UInt64, 60 * 1_000, 365 * DAY_MS);
+    /// How long an attempt may take, in milliseconds: an hour at most.
+    DeliveryTimeout = between(KnownFormat::UInt64, 1, 60 * 60 * 1_000);
+    /// How many deliveries are under way at a time.
+    InFlight = between(KnownFormat::UInt32, 1, 1_000);
+    /// Whether events come to a subscription, and go on from there.
+    SubscriptionState = word(["active", "paused", "disabled"]);
+    /// Why a subscription was switched off.
+    WhyDisabled = word(["gone", "failing", "operator"]);
+    /// Headers that an event must have: each of them, with one of the values that are named for it.
+    HeaderFilter = ObjectBuilder::new()
+        .max_properties(Some(16))
+        .property_names(Some(text().min_length(Some(1)).pattern(Some("^[!-~]+$"))))
+        .additional_properties(Some(ArrayBuilder::new().items(text()).min_items(Some(1))));
     /// The public name of an API key.
     KeyId = text().pattern(Some("^[0-9a-f]{16}$")).examples(["00c0ffee00c0ffee"]);
     /// What people call an API key.
