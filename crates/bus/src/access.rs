@@ -84,11 +84,22 @@ impl BusGate {
         self.act(caller, Deed::SetTopic, &pattern, async |bus| bus.set_topic(config, expected).await).await
     }
 
-    /// Everything that is set for topics of which the caller may see something.
-    pub async fn topics(&self, caller: &Caller) -> Result<Vec<TopicSettings>, BusError> {
+    /// A page of what is set for topics that the caller may see, and where the next page begins.
+    pub async fn topics(
+        &self,
+        caller: &Caller,
+        after: Option<&TopicPattern>,
+        limit: Limit,
+    ) -> Result<(Vec<TopicSettings>, Option<TopicPattern>), BusError> {
         let mut topics = self.may(caller, Use::Look, On::Some)?.topics().await?;
-        topics.retain(|settings| caller.sees(Use::Look, &settings.config.pattern));
-        Ok(topics)
+        topics.retain(|settings| {
+            let pattern = &settings.config.pattern;
+            after.is_none_or(|after| pattern > after) && caller.sees(Use::Look, pattern)
+        });
+        let more = topics.len() > limit.get();
+        topics.truncate(limit.get());
+        let next = topics.last().filter(|_| more).map(|last| last.config.pattern.clone());
+        Ok((topics, next))
     }
 
     /// What is set for a pattern.

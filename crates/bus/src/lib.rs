@@ -23,6 +23,7 @@ mod event;
 mod health;
 mod manage;
 mod metrics;
+mod own_queue;
 mod publish;
 mod record;
 mod relay;

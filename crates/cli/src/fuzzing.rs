@@ -24,6 +24,8 @@ mod port;
 mod span;
 #[cfg(feature = "fuzzing")]
 mod store;
+#[cfg(feature = "fuzzing")]
+mod webhooks;
 
 /// What a file and an environment make together, one over the other; the environment has a variable on each line. Says
 /// what was refused.

@@ -40,6 +40,7 @@ mod system;
 mod top;
 mod topic;
 mod traces;
+mod webhooks;
 mod when;
 mod work;
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use redrive_broker::{Access, Background, Broker, BrokerConfig, Clock, Gate, TraceConfig, has_keys};
+use redrive_bus::{Bus, BusBackground};
 use redrive_core::receipt::ReceiptKey;
 use redrive_server::{grpc, http};
 use redrive_store::Store;
@@ -23,12 +24,13 @@ use crate::port::{self, PortArguments};
 use crate::store::{StoreArguments, StoreChoice};
 use crate::system;
 use crate::traces::Exporter;
+use crate::webhooks::WebhookArguments;
 
 /// How long requests that are under way may take when the server ends.
 const DRAIN: Duration = Duration::from_secs(8);
 /// How long the last traces may take then.
 const FLUSH: Duration = Duration::from_secs(3);
-/// How long both may take together.
+/// How long these may take together, with the deliveries that are under way.
 const END: Duration = Duration::from_secs(9);
 
 /// Runs the server.
@@ -60,6 +62,8 @@ pub(crate) struct ServeArguments {
     store: StoreArguments,
     #[command(flatten)]
     port: PortArguments,
+    #[command(flatten)]
+    webhooks: WebhookArguments,
     /// Takes the time from `POST /test/clock` instead of the machine.
     #[cfg(feature = "test-clock")]
     #[arg(long, hide = true)]
@@ -95,7 +99,7 @@ impl ServeArguments {
             log_level: self.log_level,
             otlp_endpoint: self.otlp_endpoint,
             trace_ratio: self.trace_ratio,
-            ..self.store.over(self.port.layer())
+            ..self.webhooks.over(self.store.over(self.port.layer()))
         };
         Sources::read(layer, self.config.as_deref())
     }
@@ -130,12 +134,14 @@ async fn serve(config: Config, time: TimeSource) -> anyhow::Result<()> {
         Gate::new(broker.clone(), access(&config, &broker).await?).await.context("reading the API keys")?;
     let port = config.port.open(config.listen, gate.needs_keys())?;
     let address = port.address().context("listening")?;
+    let (bus, deliveries) =
+        Bus::start(broker, config.webhooks.bus(address)?).await.context("starting the event bus")?;
     let scheme = if port.tls().is_some() { "https" } else { "http" };
     tracing::info!(%address, store = name, "redrive is ready");
     // Nobody may be reading; that is no reason to end.
     drop(writeln!(std::io::stdout(), "redrive is ready on {scheme}://{address}"));
-    let app = time.control(http::router(http::Api::new(gate.clone()).on_port(port.metrics())));
-    let app = grpc::add_to(app, gate.clone()).await;
+    let api = http::Api::new(gate.clone(), bus.clone()).on_port(port.metrics());
+    let app = grpc::add_to(time.control(http::router(api)), gate.clone(), bus).await;
     let ending = gate.clone();
     let tls = port.tls().cloned();
     let mut serving = tokio::spawn(async move { port.serve(app, ending.stopped()).await });
@@ -147,7 +153,7 @@ async fn serve(config: Config, time: TimeSource) -> anyhow::Result<()> {
             anyhow::bail!("the port was closed though nobody said so");
         }
     }
-    end(background, serving, traces, &gate).await
+    end(background, deliveries, serving, traces, &gate).await
 }
 
 /// Who is let in: whoever shows a key, once there is one.
@@ -166,14 +172,17 @@ fn traced(config: &Config, exporter: Option<&Exporter>) -> Option<TraceConfig> {
 /// Stops handing out, lets what is under way finish, and ends.
 async fn end(
     background: Background,
+    deliveries: BusBackground,
     serving: tokio::task::JoinHandle<()>,
     traces: Option<Exporter>,
     gate: &Gate,
 ) -> anyhow::Result<()> {
     let end = Instant::now() + END;
     tracing::info!("redrive ends: nothing more is handed out, what is under way is finished");
+    deliveries.stop().await;
     background.stop().await;
-    let served = tokio::time::timeout(DRAIN, serving).await;
+    let left = end.saturating_duration_since(Instant::now());
+    let served = tokio::time::timeout(left.min(DRAIN), serving).await;
     if let Err(error) = gate.flush_audit().await {
         tracing::error!(%error, "the last refusals could not be written down");
     }

@@ -50,7 +50,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "core",
         ],
     ),
-    ("fuzz", &["cli", "server", "wire", "broker", "store-embedded", "store-memory", "store", "core"]),
+    ("fuzz", &["cli", "server", "wire", "bus", "broker", "store-embedded", "store-memory", "store", "core"]),
     // Tests start servers by it, and no server of ours is among them.
     ("test-servers", &[]),
     ("xtask", &[]),

@@ -4,10 +4,11 @@ use futures::future::{Either, ready};
 use redrive_core::access::{Deed, On, Use};
 use redrive_core::queue::{Queue, QueueConfig, QueueName};
 use redrive_core::time::Millis;
-use redrive_store::{CreateQueue, EnqueueOutcome, Limit, UpdateQueue};
+use redrive_store::{CreateQueue, EnqueueOutcome, Limit, QueueError, UpdateQueue};
 
 use super::audit::About;
 use super::{Caller, Quotas};
+use crate::breaker::BreakerView;
 use crate::broker::Broker;
 use crate::enqueue::NewMessage;
 use crate::error::BrokerError;
@@ -136,6 +137,35 @@ impl Caller {
                 return Ok((seen, None));
             }
         }
+    }
+
+    /// The breakers among a page of the queues that the caller may see, and where the next page begins.
+    pub async fn breakers(
+        &self,
+        after: Option<QueueName>,
+        limit: Limit,
+    ) -> Result<(Vec<(QueueName, BreakerView)>, Option<QueueName>), BrokerError> {
+        let broker = self.may(Use::Look, On::Some)?;
+        let page = broker.list_queues(after.as_ref(), Limit::MAX).await?;
+        let mut next = page.last().map(|queue| queue.name.clone()).filter(|_| page.len() == Limit::MAX.get());
+        let mut found = Vec::new();
+        for queue in page {
+            let has_one = queue.config.over(&broker.config().defaults).breaker.is_some();
+            if !has_one || !self.sees(Use::Look, &queue.name) {
+                continue;
+            }
+            match broker.breaker(&queue.name).await {
+                Ok(Some(view)) => found.push((queue.name.clone(), view)),
+                // It went since the page was read.
+                Ok(None) | Err(BrokerError::Queue(QueueError::NotFound(_))) => {}
+                Err(error) => return Err(error),
+            }
+            if found.len() == limit.get() {
+                next = Some(queue.name);
+                break;
+            }
+        }
+        Ok((found, next))
     }
 
     /// A page of the operations that the caller may see, and where the next page begins.

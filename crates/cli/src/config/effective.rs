@@ -14,6 +14,7 @@ use super::{Layer, Wrong};
 use crate::logs::LogFormat;
 use crate::port::PortSettings;
 use crate::store::StoreChoice;
+use crate::webhooks::WebhookSettings;
 
 /// Most threads that serve.
 const WORKERS_MAX: u32 = 1_024;
@@ -37,6 +38,7 @@ pub(crate) struct Config {
     /// The key that may do everything.
     pub(crate) bootstrap: Option<Token>,
     pub(crate) port: PortSettings,
+    pub(crate) webhooks: WebhookSettings,
 }
 
 /// Where traces go, and how many.
@@ -67,6 +69,7 @@ impl Config {
         let layer = layer.over(Layer::defaults());
         let port = PortSettings::of(&layer)?;
         let store = StoreChoice::of(&layer)?;
+        let webhooks = WebhookSettings::of(&layer)?;
         let listen = layer.listen.as_deref().unwrap_or_default();
         let listen: SocketAddr = listen.parse().map_err(|_| {
             let must = "must be an address and a port, such as 127.0.0.1:7400";
@@ -87,6 +90,7 @@ impl Config {
             traces: TraceTarget::of(layer.otlp_endpoint, layer.trace_ratio)?,
             bootstrap: None,
             port,
+            webhooks,
         })
     }
 }
@@ -220,6 +224,9 @@ mod tests {
             ("REDRIVE_TRACE_RATIO", "half", "REDRIVE_TRACE_RATIO: `half`"),
             ("REDRIVE_TRACE_RATIO", "1.5", "trace_ratio"),
             ("REDRIVE_TRACE_RATIO", "NaN", "trace_ratio"),
+            ("REDRIVE_WEBHOOKS", "on", "REDRIVE_WEBHOOKS: `on`"),
+            ("REDRIVE_WEBHOOK_ALLOW", "10.0.0.0/8, 10.0.0.1/8", "webhook_allow: `10.0.0.1/8`"),
+            ("REDRIVE_WEBHOOK_CONNECT_TIMEOUT_MS", "0", "webhook_connect_timeout_ms"),
         ] {
             let message = wrong(&[(name, value)]);
             assert!(message.contains(said), "{name}={value}: {message}");

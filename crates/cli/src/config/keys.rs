@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use redrive_broker::BrokerConfig;
+use redrive_bus::webhook::WebhookConfig;
 use redrive_core::queue::QueueSettings;
 use redrive_core::time::Millis;
 use redrive_server::ConnectionLimits;
@@ -175,6 +176,15 @@ keys! {
     connections_max: u32 = ConnectionLimits::default().max;
     /// Most connections from one address; 1024 where nothing is said, without a limit for this machine itself.
     connections_per_address_max: u32, such as "1024";
+    /// Whether webhooks are sent from here. Where they are not, they wait for an instance that sends them.
+    webhooks: bool = true;
+    /// Whom webhooks may call beyond public addresses at ports 80 and 443: an address, a network or the name of a host,
+    /// then, where it is wanted, a colon and a port or `*`, such as `10.0.0.0/8:*` or `intranet.example.com:8443`.
+    webhook_allow: Vec<String> = Vec::new();
+    /// A PEM file with authorities that webhooks trust beside those of the machine.
+    webhook_authorities: PathBuf, such as "\"authorities.pem\"";
+    /// How long a webhook may take to connect, from 1 to 60000.
+    webhook_connect_timeout_ms: u64 = WebhookConfig::default().connect_timeout.get();
     /// Lets the server be reached from other machines without TLS.
     insecure_without_tls: bool = false;
     /// Lets the server be reached from other machines without API keys.

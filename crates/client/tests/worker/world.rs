@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use redrive_broker::{Access, Background, Broker, BrokerConfig, Gate, ManualClock};
+use redrive_bus::{Bus, BusBackground, BusConfig};
 use redrive_client::{Client, Failure, Message, NewMessage, Outcome, QueueSettings, Running, Worker};
 use redrive_core::message::{Message as Kept, State};
 use redrive_core::receipt::ReceiptKey;
@@ -23,7 +24,7 @@ pub(crate) struct World {
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) proxy: Proxy,
     pub(crate) client: Client,
-    _background: Background,
+    _background: (Background, BusBackground),
 }
 
 impl World {
@@ -38,8 +39,9 @@ impl World {
         let started = Broker::start(Arc::new(store), Arc::<ManualClock>::clone(&clock), config).await;
         let (broker, background) = started.unwrap();
         let gate = Gate::new(broker.clone(), access).await.unwrap();
-        let app = redrive_server::http::router(redrive_server::http::Api::new(gate.clone()));
-        let app = redrive_server::grpc::add_to(app, gate).await;
+        let (bus, deliveries) = Bus::start(broker.clone(), BusConfig::default()).await.unwrap();
+        let app = redrive_server::http::router(redrive_server::http::Api::new(gate.clone(), bus.clone()));
+        let app = redrive_server::grpc::add_to(app, gate, bus).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let proxy = Proxy::to(listener.local_addr().unwrap()).await;
         tokio::spawn(async move { axum::serve(listener, app).await });
@@ -48,7 +50,7 @@ impl World {
             Some(token) => builder.token(token).build().unwrap(),
             None => builder.build().unwrap(),
         };
-        Self { broker, clock, proxy, client, _background: background }
+        Self { broker, clock, proxy, client, _background: (background, deliveries) }
     }
 
     /// With a queue whose retries come a minute later.

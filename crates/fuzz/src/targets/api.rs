@@ -9,6 +9,7 @@ use axum::body::Body;
 use axum::http::{Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
 use redrive_broker::{Access, Background, Broker, BrokerConfig, Clock, Gate};
+use redrive_bus::{Bus, BusBackground, BusConfig};
 use redrive_core::receipt::ReceiptKey;
 use redrive_core::time::Timestamp;
 use redrive_server::{grpc, http};
@@ -49,7 +50,7 @@ struct Server {
     runtime: Runtime,
     router: Router,
     broker: Broker,
-    _background: Background,
+    _background: (Background, BusBackground),
     inputs: u32,
 }
 
@@ -67,8 +68,10 @@ impl Server {
             let started = Broker::start(Arc::new(store), Arc::new(Still), config).await;
             let (broker, background) = started.expect("a store in memory opens");
             let gate = Gate::new(broker.clone(), Access::Anyone).await.expect("a store in memory answers");
-            let router = http::router(http::Api::new(gate.clone()));
-            (grpc::add_to(router, gate).await, broker, background)
+            let started = Bus::start(broker.clone(), BusConfig::default()).await;
+            let (bus, deliveries) = started.expect("a store in memory answers");
+            let router = http::router(http::Api::new(gate.clone(), bus.clone()));
+            (grpc::add_to(router, gate, bus).await, broker, (background, deliveries))
         });
         Self { runtime, router, broker, _background: background, inputs: 0 }
     }

@@ -17,24 +17,23 @@ use redrive_core::queue::QueueName;
 use redrive_core::time::{Millis, Timestamp};
 use redrive_store::{Judged, Released};
 use redrive_wire as wire;
+use serde_json::value::RawValue;
 
 use super::{millis, time, timestamp, when};
 
 /// A message that somebody handed over. The largest body is the server's to say.
 pub(crate) fn new_message(
     queue: QueueName,
-    message: wire::NewMessage,
+    mut message: wire::NewMessage,
     body_bytes_max: usize,
 ) -> Result<redrive_broker::NewMessage, Invalid> {
-    let (body, content_type) = body(&message)?;
-    let content_type = match message.content_type {
-        Some(content_type) => ContentType::new(content_type)?,
-        None => content_type,
-    };
+    let given =
+        Given { text: message.body.take(), base64: message.body_base64.take(), json: message.json.take() };
+    let (body, content_type) = given.body(message.content_type.take(), body_bytes_max)?;
     let unique = uniqueness(message.unique.as_deref())?;
     let spec = Spec {
         id: MessageId::MIN,
-        body: Body::within(body, body_bytes_max)?,
+        body,
         content_type,
         headers: Headers::new(message.headers)?,
         kind: message.r#type.unwrap_or_default().parse()?,
@@ -82,22 +81,36 @@ fn depth(json: &str) -> usize {
     deepest
 }
 
-fn body(message: &wire::NewMessage) -> Result<(Bytes, ContentType), Invalid> {
-    let given = [message.body.is_some(), message.body_base64.is_some(), message.json.is_some()];
-    if given.into_iter().filter(|given| *given).count() > 1 {
-        return Err(Invalid::unusable("body", "only one of body, body_base64 and json may be given"));
+/// A body in one of the three ways in which JSON can carry it.
+pub(crate) struct Given {
+    pub(crate) text: Option<String>,
+    pub(crate) base64: Option<String>,
+    pub(crate) json: Option<Box<RawValue>>,
+}
+
+impl Given {
+    /// The body, and what it is: what was said, or what goes with the way in which it was given.
+    pub(crate) fn body(
+        self,
+        content_type: Option<String>,
+        bytes_max: usize,
+    ) -> Result<(Body, ContentType), Invalid> {
+        let typed = |name: &str| ContentType::new(name).unwrap_or_default();
+        let (bytes, usual) = match (self.text, self.base64, self.json) {
+            (None, None, None) => (Bytes::new(), ContentType::default()),
+            (Some(text), None, None) => (Bytes::from(text), typed("text/plain; charset=utf-8")),
+            (None, Some(text), None) => (base64("body_base64", &text)?, ContentType::default()),
+            (None, None, Some(json)) => {
+                Invalid::check_length("json", depth(json.get()), JSON_DEPTH_MAX, "levels")?;
+                (Bytes::from(json.get().to_owned()), typed("application/json"))
+            }
+            _ => {
+                return Err(Invalid::unusable("body", "only one of body, body_base64 and json may be given"));
+            }
+        };
+        let content_type = content_type.map(ContentType::new).transpose()?.unwrap_or(usual);
+        Ok((Body::within(bytes, bytes_max)?, content_type))
     }
-    let typed = |name: &str| ContentType::new(name).unwrap_or_default();
-    Ok(if let Some(text) = &message.body {
-        (Bytes::from(text.clone()), typed("text/plain; charset=utf-8"))
-    } else if let Some(text) = &message.body_base64 {
-        (base64("body_base64", text)?, ContentType::default())
-    } else if let Some(json) = &message.json {
-        Invalid::check_length("json", depth(json.get()), JSON_DEPTH_MAX, "levels")?;
-        (Bytes::from(json.get().to_owned()), typed("application/json"))
-    } else {
-        (Bytes::new(), ContentType::default())
-    })
 }
 
 fn base64(field: &'static str, text: &str) -> Result<Bytes, Invalid> {

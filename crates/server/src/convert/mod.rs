@@ -6,6 +6,8 @@ pub(crate) mod key;
 pub(crate) mod message;
 pub(crate) mod operation;
 pub(crate) mod queue;
+pub(crate) mod subscription;
+pub(crate) mod topic;
 
 use axum::http::HeaderMap;
 use redrive_broker::TraceParent;

@@ -82,7 +82,7 @@ fn positive(field: &'static str, value: Maybe<u32>) -> Result<Option<Option<NonZ
     }
 }
 
-fn retry(retry: &wire::Retry) -> Result<RetryOverride, Invalid> {
+pub(crate) fn retry(retry: &wire::Retry) -> Result<RetryOverride, Invalid> {
     Ok(RetryOverride {
         max_attempts: positive("retry.max_attempts", retry.max_attempts)?,
         base_delay: millis(retry.base_delay_ms),
@@ -111,7 +111,7 @@ fn retry_lane(text: &str) -> Result<RetryLane, Invalid> {
     }
 }
 
-fn breaker(breaker: &wire::Breaker) -> Result<BreakerConfig, Invalid> {
+pub(crate) fn breaker(breaker: &wire::Breaker) -> Result<BreakerConfig, Invalid> {
     let default = BreakerConfig::default();
     Ok(BreakerConfig {
         window: millis(breaker.window_ms).unwrap_or(default.window),
@@ -130,7 +130,7 @@ fn breaker(breaker: &wire::Breaker) -> Result<BreakerConfig, Invalid> {
     })
 }
 
-fn breaker_view(breaker: &BreakerConfig) -> wire::Breaker {
+pub(crate) fn breaker_view(breaker: &BreakerConfig) -> wire::Breaker {
     wire::Breaker {
         window_ms: Some(breaker.window.get()),
         min_messages: Some(breaker.min_messages),
@@ -172,21 +172,37 @@ fn weights_view(weights: &Weights) -> wire::KeyWeights {
     weights.iter().map(|(key, weight)| (key.as_str().to_owned(), weight.get())).collect()
 }
 
-/// What is set.
-pub(crate) fn config_view(config: &domain::QueueConfig) -> wire::QueueConfig {
-    let retry = &config.retry;
-    let retry = wire::Retry {
+/// What is set of retries, where anything is.
+pub(crate) fn retry_view(retry: &RetryOverride) -> Option<wire::Retry> {
+    let view = wire::Retry {
         max_attempts: Maybe::from_set(retry.max_attempts.map(|max| max.map(NonZeroU32::get))),
         base_delay_ms: retry.base_delay.map(Millis::get),
         multiplier: retry.multiplier.map(multiplier_view),
         max_delay_ms: Maybe::from_set(retry.max_delay.map(|max| max.map(Millis::get))),
         jitter: retry.jitter.map(jitter_view),
     };
+    (view != wire::Retry::default()).then_some(view)
+}
+
+/// A whole policy.
+pub(crate) fn policy_view(policy: &RetryPolicy) -> wire::Retry {
+    let RetryPolicy { max_attempts, base_delay, multiplier, max_delay, jitter } = *policy;
+    wire::Retry {
+        max_attempts: Maybe::from_set(Some(max_attempts.map(NonZeroU32::get))),
+        base_delay_ms: Some(base_delay.get()),
+        multiplier: Some(multiplier_view(multiplier)),
+        max_delay_ms: Maybe::from_set(Some(max_delay.map(Millis::get))),
+        jitter: Some(jitter_view(jitter)),
+    }
+}
+
+/// What is set.
+pub(crate) fn config_view(config: &domain::QueueConfig) -> wire::QueueConfig {
     wire::QueueConfig {
         lease_timeout_ms: config.lease_timeout.map(Millis::get),
         max_lease_ms: config.max_lease.map(Millis::get),
         max_deliveries: Maybe::from_set(config.max_deliveries.map(|max| max.map(NonZeroU32::get))),
-        retry: (retry != wire::Retry::default()).then_some(retry),
+        retry: retry_view(&config.retry),
         retry_share: config.retry_share.map(share_view),
         retry_lane: config.retry_lane.map(lane_view),
         max_retries_in_flight: Maybe::from_set(
@@ -207,19 +223,12 @@ pub(crate) fn config_view(config: &domain::QueueConfig) -> wire::QueueConfig {
 
 /// The settings in force, every one of them.
 fn settings_view(settings: &QueueSettings) -> wire::QueueConfig {
-    let RetryPolicy { max_attempts, base_delay, multiplier, max_delay, jitter } = settings.retry;
     let set = |value: Option<u32>| Maybe::from_set(Some(value));
     wire::QueueConfig {
         lease_timeout_ms: Some(settings.lease_timeout.get()),
         max_lease_ms: Some(settings.max_lease.get()),
         max_deliveries: set(settings.max_deliveries.map(NonZeroU32::get)),
-        retry: Some(wire::Retry {
-            max_attempts: set(max_attempts.map(NonZeroU32::get)),
-            base_delay_ms: Some(base_delay.get()),
-            multiplier: Some(multiplier_view(multiplier)),
-            max_delay_ms: Maybe::from_set(Some(max_delay.map(Millis::get))),
-            jitter: Some(jitter_view(jitter)),
-        }),
+        retry: Some(policy_view(&settings.retry)),
         retry_share: Some(share_view(settings.retry_share)),
         retry_lane: Some(lane_view(settings.retry_lane)),
         max_retries_in_flight: set(settings.max_retries_in_flight.map(NonZeroU32::get)),

@@ -13,6 +13,7 @@ use redrive_core::message::{
 use redrive_core::policy::Verdict;
 use redrive_core::queue as domain;
 use redrive_core::queue::QueueName;
+use redrive_core::subscription::SubscriptionId;
 use redrive_core::time::{Millis, Timestamp};
 use redrive_store::{Acked, Judged, LaneChoice, Limit, Released};
 use redrive_wire as wire;
@@ -213,7 +214,7 @@ pub(crate) fn say_released(released: Released, result: &mut v1::SettleResult) {
     }
 }
 
-fn maybe<T: Default + PartialEq>(value: Option<T>) -> Maybe<T> {
+pub(crate) fn maybe<T: Default + PartialEq>(value: Option<T>) -> Maybe<T> {
     match value {
         None => Maybe::Unset,
         Some(value) if value == T::default() => Maybe::Nothing,
@@ -221,20 +222,33 @@ fn maybe<T: Default + PartialEq>(value: Option<T>) -> Maybe<T> {
     }
 }
 
-pub(crate) fn config(config: Option<v1::QueueConfig>) -> Result<domain::QueueConfig, Invalid> {
-    let config = config.unwrap_or_default();
-    let retry = config.retry.map(|retry| wire::Retry {
+pub(crate) fn retry(retry: v1::Retry) -> wire::Retry {
+    wire::Retry {
         max_attempts: maybe(retry.max_attempts),
         base_delay_ms: retry.base_delay_ms,
         multiplier: retry.multiplier,
         max_delay_ms: maybe(retry.max_delay_ms),
         jitter: retry.jitter,
-    });
+    }
+}
+
+pub(crate) fn retry_view(retry: wire::Retry) -> v1::Retry {
+    v1::Retry {
+        max_attempts: retry.max_attempts.set().map(Option::unwrap_or_default),
+        base_delay_ms: retry.base_delay_ms,
+        multiplier: retry.multiplier,
+        max_delay_ms: retry.max_delay_ms.set().map(Option::unwrap_or_default),
+        jitter: retry.jitter,
+    }
+}
+
+pub(crate) fn config(config: Option<v1::QueueConfig>) -> Result<domain::QueueConfig, Invalid> {
+    let config = config.unwrap_or_default();
     convert::queue::config(wire::QueueConfig {
         lease_timeout_ms: config.lease_timeout_ms,
         max_lease_ms: config.max_lease_ms,
         max_deliveries: maybe(config.max_deliveries),
-        retry,
+        retry: config.retry.map(retry),
         retry_share: config.retry_share,
         retry_lane: config.retry_lane,
         max_retries_in_flight: maybe(config.max_retries_in_flight),
@@ -254,11 +268,9 @@ pub(crate) fn config(config: Option<v1::QueueConfig>) -> Result<domain::QueueCon
 
 pub(crate) fn queue(queue: &domain::Queue, now: Timestamp) -> v1::Queue {
     let config = &queue.config;
-    let retry = &config.retry;
     let millis = |value: Option<Millis>| value.map(Millis::get);
     let cap = |value: Option<Option<NonZeroU32>>| value.map(|cap| cap.map_or(0, NonZeroU32::get));
     let view = convert::queue::config_view(config);
-    let retry_view = view.retry.unwrap_or_default();
     v1::Queue {
         name: queue.name.as_str().to_owned(),
         created_at_ms: queue.created_at.as_millis(),
@@ -268,13 +280,7 @@ pub(crate) fn queue(queue: &domain::Queue, now: Timestamp) -> v1::Queue {
             lease_timeout_ms: millis(config.lease_timeout),
             max_lease_ms: millis(config.max_lease),
             max_deliveries: cap(config.max_deliveries),
-            retry: Some(v1::Retry {
-                max_attempts: cap(retry.max_attempts),
-                base_delay_ms: millis(retry.base_delay),
-                multiplier: retry_view.multiplier,
-                max_delay_ms: retry.max_delay.map(|max| max.map_or(0, Millis::get)),
-                jitter: retry_view.jitter,
-            }),
+            retry: Some(retry_view(view.retry.unwrap_or_default())),
             retry_share: view.retry_share,
             retry_lane: view.retry_lane,
             max_retries_in_flight: cap(config.max_retries_in_flight),
@@ -297,10 +303,12 @@ pub(crate) fn event(event: &Event) -> v1::Event {
         count: event.count,
         dlq_count: event.dlq_count,
         triggered_by: event.trigger.name().to_owned(),
+        subscription: SubscriptionId::of_queue(&event.queue).unwrap_or_default().to_owned(),
         ..v1::Event::default()
     };
     match event.what {
         Happening::Queue(act) => act.name().clone_into(&mut told.action),
+        Happening::Subscription(act) => act.name().clone_into(&mut told.act),
         Happening::Breaker(change) => {
             change.from.as_str().clone_into(&mut told.from);
             change.to.as_str().clone_into(&mut told.to);

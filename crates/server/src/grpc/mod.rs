@@ -3,6 +3,8 @@
 mod consume;
 mod convert;
 mod status;
+mod subscriptions;
+mod topics;
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -13,6 +15,7 @@ use axum::http;
 use futures::future::{Either, Ready, ready};
 use futures::{Stream, StreamExt, stream};
 use redrive_broker::{Broker, Caller, Gate, NewMessage, Told, Unauthenticated};
+use redrive_bus::{Bus, BusGate};
 use redrive_core::access::{Deed, On, Use};
 use redrive_core::invalid::Invalid;
 use redrive_core::limits::BODY_BYTES_DEFAULT_MAX;
@@ -24,6 +27,8 @@ use redrive_wire::v1;
 use redrive_wire::v1::redrive_server::{Redrive, RedriveServer};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
+
+use subscriptions::{Of, Switch};
 
 use crate::convert::trace_parent;
 
@@ -37,10 +42,11 @@ const STRANGER_BYTES_MAX: usize = 4 * 1024;
 #[derive(Debug, Clone)]
 struct Service {
     gate: Gate,
+    bus: BusGate,
 }
 
 /// Adds gRPC to an HTTP API, on the same port: the service, its health, and reflection.
-pub async fn add_to(app: Router, gate: Gate) -> Router {
+pub async fn add_to(app: Router, gate: Gate, bus: Bus) -> Router {
     let (reporter, health) = tonic_health::server::health_reporter();
     reporter.set_serving::<RedriveServer<Service>>().await;
     let ending = gate.clone();
@@ -48,7 +54,7 @@ pub async fn add_to(app: Router, gate: Gate) -> Router {
         ending.stopped().await;
         reporter.set_not_serving::<RedriveServer<Service>>().await;
     });
-    let service = RedriveServer::new(Service { gate: gate.clone() })
+    let service = RedriveServer::new(Service { gate: gate.clone(), bus: BusGate::new(bus) })
         .max_decoding_message_size(MESSAGE_BYTES_MAX)
         .max_encoding_message_size(MESSAGE_BYTES_MAX);
     let app = app
@@ -123,6 +129,11 @@ fn items<T, U>(items: Vec<T>, one: impl Fn(T) -> Result<U, Invalid>) -> Result<V
 
 fn may_settle<'a>(caller: &Caller, receipts: impl IntoIterator<Item = &'a str>) -> Result<&Broker, Status> {
     caller.may_settle(receipts).map_err(status::error)
+}
+
+/// How many items a page has: 100 where nothing is said.
+fn page_limit(limit: u32) -> Result<Limit, Status> {
+    Limit::new(if limit == 0 { 100 } else { limit as usize }).map_err(wrong)
 }
 
 type Settled = Result<Response<v1::SettleResponse>, Status>;
@@ -291,8 +302,7 @@ impl Redrive for Service {
         let request = request.into_inner();
         let after =
             (!request.after.is_empty()).then(|| QueueName::new(request.after)).transpose().map_err(wrong)?;
-        let limit = if request.limit == 0 { 100 } else { request.limit as usize };
-        let limit = Limit::new(limit).map_err(wrong)?;
+        let limit = page_limit(request.limit)?;
         let (queues, _) = caller.list_queues(after, limit).await.map_err(status::error)?;
         let queues = queues.iter().map(|queue| convert::queue(queue, self.gate.now())).collect();
         Ok(Response::new(v1::ListQueuesResponse { queues }))
@@ -363,6 +373,136 @@ impl Redrive for Service {
             retries_in_flight: stats.retries_in_flight,
             oldest_ready_age_ms: stats.oldest_ready.map(|since| stats.at.since(since).get()),
         }))
+    }
+
+    async fn publish(
+        &self,
+        request: Request<v1::PublishRequest>,
+    ) -> Result<Response<v1::PublishResponse>, Status> {
+        self.publish_events(request).await
+    }
+
+    async fn set_topic(&self, request: Request<v1::SetTopicRequest>) -> Result<Response<v1::Topic>, Status> {
+        self.put_topic(request).await
+    }
+
+    async fn get_topic(&self, request: Request<v1::GetTopicRequest>) -> Result<Response<v1::Topic>, Status> {
+        self.show_topic(request).await
+    }
+
+    async fn list_topics(
+        &self,
+        request: Request<v1::ListTopicsRequest>,
+    ) -> Result<Response<v1::ListTopicsResponse>, Status> {
+        self.show_topics(request).await
+    }
+
+    async fn delete_topic(
+        &self,
+        request: Request<v1::DeleteTopicRequest>,
+    ) -> Result<Response<v1::DeleteTopicResponse>, Status> {
+        self.forget_topic(request).await
+    }
+
+    async fn create_subscription(
+        &self,
+        request: Request<v1::CreateSubscriptionRequest>,
+    ) -> Result<Response<v1::CreateSubscriptionResponse>, Status> {
+        self.subscribe(request).await
+    }
+
+    async fn get_subscription(
+        &self,
+        request: Request<v1::GetSubscriptionRequest>,
+    ) -> Result<Response<v1::Subscription>, Status> {
+        self.show_subscription(request).await
+    }
+
+    async fn list_subscriptions(
+        &self,
+        request: Request<v1::ListSubscriptionsRequest>,
+    ) -> Result<Response<v1::ListSubscriptionsResponse>, Status> {
+        self.show_subscriptions(request).await
+    }
+
+    async fn update_subscription(
+        &self,
+        request: Request<v1::UpdateSubscriptionRequest>,
+    ) -> Result<Response<v1::Subscription>, Status> {
+        self.change_subscription(request).await
+    }
+
+    async fn delete_subscription(
+        &self,
+        request: Request<v1::DeleteSubscriptionRequest>,
+    ) -> Result<Response<v1::DeleteSubscriptionResponse>, Status> {
+        self.unsubscribe(request).await
+    }
+
+    async fn pause_subscription(
+        &self,
+        request: Request<v1::PauseSubscriptionRequest>,
+    ) -> Result<Response<v1::Subscription>, Status> {
+        self.switch(caller(&request)?, request.into_inner().id, Switch::Pause).await
+    }
+
+    async fn resume_subscription(
+        &self,
+        request: Request<v1::ResumeSubscriptionRequest>,
+    ) -> Result<Response<v1::Subscription>, Status> {
+        self.switch(caller(&request)?, request.into_inner().id, Switch::Resume).await
+    }
+
+    async fn disable_subscription(
+        &self,
+        request: Request<v1::DisableSubscriptionRequest>,
+    ) -> Result<Response<v1::Subscription>, Status> {
+        self.switch(caller(&request)?, request.into_inner().id, Switch::Disable).await
+    }
+
+    async fn enable_subscription(
+        &self,
+        request: Request<v1::EnableSubscriptionRequest>,
+    ) -> Result<Response<v1::Subscription>, Status> {
+        self.switch(caller(&request)?, request.into_inner().id, Switch::Enable).await
+    }
+
+    async fn rotate_secret(
+        &self,
+        request: Request<v1::RotateSecretRequest>,
+    ) -> Result<Response<v1::RotateSecretResponse>, Status> {
+        self.replace_secret(request).await
+    }
+
+    async fn replay_subscription(
+        &self,
+        request: Request<v1::ReplaySubscriptionRequest>,
+    ) -> Result<Response<v1::ReplaySubscriptionResponse>, Status> {
+        self.replay(request).await
+    }
+
+    async fn get_breaker(
+        &self,
+        request: Request<v1::GetBreakerRequest>,
+    ) -> Result<Response<v1::Breaker>, Status> {
+        let caller = caller(&request)?;
+        self.breaker(caller, Of::get_breaker_request(request.into_inner().of)?, None).await
+    }
+
+    async fn trip_breaker(
+        &self,
+        request: Request<v1::TripBreakerRequest>,
+    ) -> Result<Response<v1::Breaker>, Status> {
+        let caller = caller(&request)?;
+        self.breaker(caller, Of::trip_breaker_request(request.into_inner().of)?, Some(true)).await
+    }
+
+    async fn reset_breaker(
+        &self,
+        request: Request<v1::ResetBreakerRequest>,
+    ) -> Result<Response<v1::Breaker>, Status> {
+        let caller = caller(&request)?;
+        self.breaker(caller, Of::reset_breaker_request(request.into_inner().of)?, Some(false)).await
     }
 
     type WatchEventsStream = Pin<Box<dyn Stream<Item = Result<v1::Event, Status>> + Send>>;

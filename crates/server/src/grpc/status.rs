@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use redrive_broker::BrokerError;
+use redrive_bus::BusError;
 use redrive_core::invalid::Invalid;
-use redrive_store::{QueueError, RetryAdvice, StoreError};
+use redrive_store::{EnqueueRefusal, QueueError, RetryAdvice, StoreError};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
@@ -28,12 +29,37 @@ pub(crate) fn error(error: BrokerError) -> Status {
     if let BrokerError::Queue(QueueError::Invalid(wrong)) = &error {
         return invalid(wrong);
     }
+    said(code(&error), error.code(), error.advice(), error.to_string())
+}
+
+/// The same for what the bus said.
+pub(crate) fn bus(wrong: BusError) -> Status {
+    let code = match &wrong {
+        BusError::SubscriptionNotFound(_) | BusError::TopicNotFound(_) | BusError::ReplayNotFound(_) => {
+            Code::NotFound
+        }
+        BusError::SubscriptionExists(_) => Code::AlreadyExists,
+        BusError::TopicNotEmpty { .. } | BusError::WrongTarget { .. } => Code::FailedPrecondition,
+        BusError::VersionMismatch { .. } => Code::Aborted,
+        BusError::TooMany { .. } => Code::ResourceExhausted,
+        BusError::Refused { refusal: EnqueueRefusal::QueueNotFound(_), .. } => Code::NotFound,
+        BusError::Refused { .. } => Code::ResourceExhausted,
+        BusError::Webhooks(_) | BusError::Busy => Code::Unavailable,
+        BusError::Broker(_) => Code::Internal,
+    };
+    match wrong {
+        BusError::Broker(wrong) => error(wrong),
+        wrong => said(code, wrong.code(), wrong.advice(), wrong.to_string()),
+    }
+}
+
+fn said(code: Code, reason: &str, advice: RetryAdvice, detail: String) -> Status {
     let mut details = ErrorDetails::new();
-    details.set_error_info(error.code(), DOMAIN, HashMap::new());
-    if error.advice() == RetryAdvice::Retry {
+    details.set_error_info(reason, DOMAIN, HashMap::new());
+    if advice == RetryAdvice::Retry {
         details.set_retry_info(Some(RETRY_AFTER));
     }
-    Status::with_error_details(code(&error), error.to_string(), details)
+    Status::with_error_details(code, detail, details)
 }
 
 fn code(error: &BrokerError) -> Code {
@@ -52,6 +78,7 @@ fn code(error: &BrokerError) -> Code {
         }
         BrokerError::OperationEnded(_)
         | BrokerError::NoBreaker(_)
+        | BrokerError::QueueOfBus(_)
         | BrokerError::NotApplied { .. }
         | BrokerError::KeyEnded(_)
         | BrokerError::KeyOfEnvironment

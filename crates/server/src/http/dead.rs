@@ -15,7 +15,7 @@ use super::queues::PageQuery;
 use crate::convert;
 
 /// Which dead messages are meant.
-fn dead(body: wire::FilterBody) -> Result<Filter, Refusal> {
+pub(crate) fn dead(body: wire::FilterBody) -> Result<Filter, Refusal> {
     let filter = convert::filter::filter(body)?;
     if filter.states.iter().any(|state| *state != MessageState::Dead) {
         return Err(Refusal::field("/filter/states", "only dead messages are meant here"));

@@ -6,11 +6,14 @@ use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::request::Parts;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use redrive_broker::TraceParent;
+use redrive_core::invalid::Invalid;
 use redrive_core::message::{DedupKey, MessageId};
 use redrive_core::queue::QueueName;
+use redrive_core::subscription::SubscriptionId;
 use redrive_core::time::Millis;
+use redrive_core::topic::{Topic, TopicPattern};
 use redrive_store::RetryAdvice;
 use redrive_wire::Object;
 use serde::de::DeserializeOwned;
@@ -51,8 +54,7 @@ async fn read<S: Send + Sync, T: DeserializeOwned>(
     empty: &'static [u8],
 ) -> Result<T, Refusal> {
     check_type(&request)?;
-    check_length(&request)?;
-    let bytes = Bytes::from_request(request, state).await.map_err(|error| unread(&error))?;
+    let bytes = whole(request, state).await?;
     parse(if bytes.is_empty() { empty } else { &bytes })
 }
 
@@ -72,12 +74,24 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     }
 }
 
+/// The body as it is, where it is not too large.
+pub(crate) async fn whole<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Refusal> {
+    check_length(&request)?;
+    Bytes::from_request(request, state).await.map_err(|error| unread(&error))
+}
+
+/// What the body is, in small letters and without parameters.
+pub(crate) fn essence(headers: &HeaderMap) -> String {
+    let content_type = headers.get(header::CONTENT_TYPE).map(|value| value.to_str().unwrap_or("?"));
+    content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
 fn check_type(request: &Request) -> Result<(), Refusal> {
-    let Some(content_type) = request.headers().get(header::CONTENT_TYPE) else {
+    if !request.headers().contains_key(header::CONTENT_TYPE) {
         return Ok(());
-    };
-    let essence = content_type.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
-    if essence.eq_ignore_ascii_case("application/json") || essence.to_ascii_lowercase().ends_with("+json") {
+    }
+    let essence = essence(request.headers());
+    if essence == "application/json" || essence.ends_with("+json") {
         return Ok(());
     }
     let detail = "the body must be application/json";
@@ -184,6 +198,52 @@ impl<S: Send + Sync> FromRequestParts<S> for OfMessage {
         let InQueue(queue) = InQueue::from_request_parts(parts, state).await?;
         let id = path_param(parts, state, "id").await?.parse()?;
         Ok(Self(queue, id))
+    }
+}
+
+/// The topic that the path names.
+pub(crate) struct OfTopic(pub(crate) Topic);
+
+impl<S: Send + Sync> FromRequestParts<S> for OfTopic {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        Ok(Self(path_param(parts, state, "topic").await?.parse()?))
+    }
+}
+
+/// The topics that the path names.
+pub(crate) struct OnTopics(pub(crate) TopicPattern);
+
+impl<S: Send + Sync> FromRequestParts<S> for OnTopics {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        Ok(Self(path_param(parts, state, "pattern").await?.parse()?))
+    }
+}
+
+/// The subscription that the path names.
+pub(crate) struct OfSubscription(pub(crate) SubscriptionId);
+
+impl<S: Send + Sync> FromRequestParts<S> for OfSubscription {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        Ok(Self(path_param(parts, state, "id").await?.parse()?))
+    }
+}
+
+/// The replay that the path names, and the subscription that it is for.
+pub(crate) struct OfReplay(pub(crate) SubscriptionId, pub(crate) MessageId);
+
+impl<S: Send + Sync> FromRequestParts<S> for OfReplay {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        let OfSubscription(id) = OfSubscription::from_request_parts(parts, state).await?;
+        let replay = path_param(parts, state, "replay").await?.parse();
+        Ok(Self(id, replay.map_err(|wrong| Invalid { field: "replay", ..wrong })?))
     }
 }
 

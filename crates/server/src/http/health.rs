@@ -31,6 +31,7 @@ pub(crate) async fn ready(State(api): State<Api>) -> Result<String, Refusal> {
         content_type = "application/openmetrics-text"), Refusals))]
 pub(crate) async fn metrics(State(api): State<Api>, caller: Caller) -> Result<impl IntoResponse, Refusal> {
     let mut text = caller.may(Use::Measure, On::Every)?.metrics_text().await?;
+    api.bus.may(&caller, Use::Measure, On::Every)?.add_metrics(&mut text);
     if let Some(port) = &api.port {
         port.add_to(&mut text);
     }

@@ -144,24 +144,11 @@ fn outcome(outcome: Result<EnqueueOutcome, BrokerError>) -> Result<wire::Enqueue
         Ok(EnqueueOutcome::Duplicate { id }) => {
             Ok(wire::Enqueued { id: id.to_string(), duplicate: true, visible_at: None })
         }
-        Ok(EnqueueOutcome::Refused(refusal)) => Err(Refusal::from_enqueue(&refusal)),
+        Ok(EnqueueOutcome::Refused(refusal)) => Err(Refusal::from(&refusal)),
         Ok(EnqueueOutcome::Aborted) => {
             Err(Refusal::new(StatusCode::CONFLICT, "ABORTED", "another message of the batch was refused"))
         }
         Err(error) => Err(error.into()),
-    }
-}
-
-impl Refusal {
-    fn from_enqueue(refusal: &redrive_store::EnqueueRefusal) -> Self {
-        use redrive_store::EnqueueRefusal;
-        let status = match refusal {
-            EnqueueRefusal::QueueNotFound(_) => StatusCode::NOT_FOUND,
-            EnqueueRefusal::QueueFull { .. }
-            | EnqueueRefusal::TooManyClasses { .. }
-            | EnqueueRefusal::TooManyDedupKeys { .. } => StatusCode::TOO_MANY_REQUESTS,
-        };
-        Self::new(status, refusal.code(), refusal.to_string()).with_advice(refusal.advice())
     }
 }
 

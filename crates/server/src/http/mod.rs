@@ -1,6 +1,7 @@
 //! HTTP/JSON: each handler decodes, calls the broker once, and encodes.
 
 mod dead;
+mod deliveries;
 mod description;
 mod events;
 mod extract;
@@ -11,6 +12,8 @@ mod messages;
 mod operations;
 mod problem;
 mod queues;
+mod subscriptions;
+mod topics;
 mod transfer;
 
 use std::str::FromStr;
@@ -23,6 +26,7 @@ use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use redrive_broker::Gate;
+use redrive_bus::{Bus, BusGate};
 use redrive_core::invalid::Invalid;
 use redrive_core::limits::{BATCH_BYTES_MAX, BODY_BYTES_DEFAULT_MAX};
 use tower_http::catch_panic::CatchPanicLayer;
@@ -34,6 +38,7 @@ use description::LeftOut;
 #[cfg(test)]
 pub(crate) use extract::broken;
 pub(crate) use problem::Refusal;
+pub(crate) use subscriptions::OVERLAP_DEFAULT;
 
 use crate::listen::PortMetrics;
 
@@ -44,6 +49,7 @@ const BODY_BYTES_MAX: usize = BATCH_BYTES_MAX / 3 * 4 + 1024 * 1024;
 #[derive(Debug, Clone)]
 pub struct Api {
     gate: Gate,
+    bus: BusGate,
     /// The largest body of a message, in bytes.
     body_bytes_max: usize,
     /// What the port counts, where there is one.
@@ -51,9 +57,9 @@ pub struct Api {
 }
 
 impl Api {
-    /// The API behind a gate.
-    pub fn new(gate: Gate) -> Self {
-        Self { gate, body_bytes_max: BODY_BYTES_DEFAULT_MAX, port: None }
+    /// The API of a broker behind its gate, and of the bus over it.
+    pub fn new(gate: Gate, bus: Bus) -> Self {
+        Self { gate, bus: BusGate::new(bus), body_bytes_max: BODY_BYTES_DEFAULT_MAX, port: None }
     }
 
     /// Tells among the metrics what this port counts.
@@ -76,6 +82,8 @@ impl Api {
         (name = "messages", description = "Messages: in, out, and looking at them"),
         (name = "leases", description = "Taking work and settling it"),
         (name = "dead letters", description = "What was given up, and the way back"),
+        (name = "topics", description = "Events: publishing them, and how they are dispatched and kept"),
+        (name = "subscriptions", description = "Who gets which events, and how that went"),
         (name = "operations", description = "Work on many messages"),
         (name = "access", description = "API keys, and the audit trail"),
         (name = "server", description = "The server itself")
@@ -96,6 +104,7 @@ fn documented() -> OpenApiRouter<Api> {
         .routes(routes!(queues::breaker))
         .routes(routes!(queues::trip_breaker))
         .routes(routes!(queues::reset_breaker))
+        .routes(routes!(queues::breakers))
         .routes(routes!(queues::types))
         .routes(routes!(messages::enqueue, messages::list))
         .routes(routes!(messages::enqueue_batch))
@@ -127,6 +136,7 @@ fn documented() -> OpenApiRouter<Api> {
         .routes(routes!(dead::groups))
         .routes(routes!(dead::redrive))
         .routes(routes!(dead::discard))
+        .merge(of_the_bus())
         .routes(routes!(operations::list))
         .routes(routes!(operations::get))
         .routes(routes!(operations::pause))
@@ -142,6 +152,29 @@ fn documented() -> OpenApiRouter<Api> {
         .routes(routes!(health::alive))
         .routes(routes!(health::ready))
         .routes(routes!(health::metrics))
+}
+
+fn of_the_bus() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .routes(routes!(topics::publish))
+        .routes(routes!(topics::list))
+        .routes(routes!(topics::get, topics::set, topics::delete))
+        .routes(routes!(subscriptions::create, subscriptions::list))
+        .routes(routes!(subscriptions::get, subscriptions::update, subscriptions::delete))
+        .routes(routes!(subscriptions::pause))
+        .routes(routes!(subscriptions::resume))
+        .routes(routes!(subscriptions::disable))
+        .routes(routes!(subscriptions::enable))
+        .routes(routes!(subscriptions::rotate_secret))
+        .routes(routes!(subscriptions::breaker))
+        .routes(routes!(subscriptions::trip_breaker))
+        .routes(routes!(subscriptions::reset_breaker))
+        .routes(routes!(deliveries::attempts))
+        .routes(routes!(deliveries::list_dead))
+        .routes(routes!(deliveries::groups))
+        .routes(routes!(deliveries::redrive))
+        .routes(routes!(deliveries::replay, deliveries::replays))
+        .routes(routes!(deliveries::cancel_replay))
 }
 
 /// The document that describes the API.

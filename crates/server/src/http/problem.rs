@@ -3,9 +3,10 @@
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use redrive_broker::BrokerError;
+use redrive_bus::BusError;
 use redrive_core::invalid::Invalid;
 use redrive_core::receipt::InvalidReceipt;
-use redrive_store::{QueueError, RetryAdvice, StoreError};
+use redrive_store::{EnqueueRefusal, QueueError, RetryAdvice, StoreError};
 use redrive_wire::{FieldProblem, Problem};
 use utoipa::ToSchema;
 use utoipa::openapi::{Content, RefOr, Response as Documented, ResponseBuilder};
@@ -115,6 +116,43 @@ impl From<BrokerError> for Refusal {
     }
 }
 
+impl From<BusError> for Refusal {
+    fn from(error: BusError) -> Self {
+        let status = match &error {
+            BusError::SubscriptionNotFound(_) | BusError::TopicNotFound(_) | BusError::ReplayNotFound(_) => {
+                StatusCode::NOT_FOUND
+            }
+            BusError::SubscriptionExists(_)
+            | BusError::TopicNotEmpty { .. }
+            | BusError::WrongTarget { .. } => StatusCode::CONFLICT,
+            BusError::VersionMismatch { .. } => StatusCode::PRECONDITION_FAILED,
+            BusError::TooMany { .. } => StatusCode::TOO_MANY_REQUESTS,
+            BusError::Refused { refusal, .. } => enqueue_status(refusal),
+            BusError::Webhooks(_) | BusError::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            BusError::Broker(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        match error {
+            BusError::Broker(error) => error.into(),
+            error => Self::new(status, error.code(), error.to_string()).with_advice(error.advice()),
+        }
+    }
+}
+
+impl From<&EnqueueRefusal> for Refusal {
+    fn from(refusal: &EnqueueRefusal) -> Self {
+        Self::new(enqueue_status(refusal), refusal.code(), refusal.to_string()).with_advice(refusal.advice())
+    }
+}
+
+fn enqueue_status(refusal: &EnqueueRefusal) -> StatusCode {
+    match refusal {
+        EnqueueRefusal::QueueNotFound(_) => StatusCode::NOT_FOUND,
+        EnqueueRefusal::QueueFull { .. }
+        | EnqueueRefusal::TooManyClasses { .. }
+        | EnqueueRefusal::TooManyDedupKeys { .. } => StatusCode::TOO_MANY_REQUESTS,
+    }
+}
+
 fn status(error: &BrokerError) -> StatusCode {
     match error {
         BrokerError::Queue(error) => queue_status(error),
@@ -137,6 +175,7 @@ fn status(error: &BrokerError) -> StatusCode {
         | BrokerError::NotApplied { code: "NOT_FOUND", .. } => StatusCode::NOT_FOUND,
         BrokerError::OperationEnded(_)
         | BrokerError::NoBreaker(_)
+        | BrokerError::QueueOfBus(_)
         | BrokerError::NotApplied { .. }
         | BrokerError::KeyEnded(_)
         | BrokerError::KeyOfEnvironment

@@ -9,7 +9,7 @@ use redrive_core::queue::{Pause, Queue, QueueName};
 use redrive_core::time::Millis;
 use redrive_store::{CreateQueue, DeleteQueue, Filter, PauseQueue, UpdateQueue};
 use redrive_wire as wire;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
 use super::extract::{Caller, InQueue, Json, Options, Query};
@@ -36,17 +36,21 @@ impl Api {
     }
 
     fn queue_response(&self, status: StatusCode, queue: &Queue) -> Response {
-        let tag = format!("\"{}\"", queue.version);
-        let mut response = (status, axum::Json(self.queue_view(queue))).into_response();
-        if let Ok(tag) = HeaderValue::from_str(&tag) {
-            response.headers_mut().insert(header::ETAG, tag);
-        }
-        response
+        tagged(status, queue.version, self.queue_view(queue))
     }
 }
 
+/// An answer with the version of what it shows.
+pub(crate) fn tagged(status: StatusCode, version: u64, view: impl Serialize) -> Response {
+    let mut response = (status, axum::Json(view)).into_response();
+    if let Ok(tag) = HeaderValue::from_str(&format!("\"{version}\"")) {
+        response.headers_mut().insert(header::ETAG, tag);
+    }
+    response
+}
+
 /// The version that the caller saw.
-fn expected(headers: &HeaderMap) -> Result<Option<u64>, Refusal> {
+pub(crate) fn expected(headers: &HeaderMap) -> Result<Option<u64>, Refusal> {
     let Some(value) = headers.get(header::IF_MATCH) else {
         return Ok(None);
     };
@@ -55,7 +59,7 @@ fn expected(headers: &HeaderMap) -> Result<Option<u64>, Refusal> {
         return Ok(None);
     }
     let version = text.trim_matches('"').parse();
-    version.map(Some).map_err(|_| Refusal::field("If-Match", "must be the ETag of the queue"))
+    version.map(Some).map_err(|_| Refusal::field("If-Match", "must be the ETag of what is changed"))
 }
 
 /// Creates a queue.
@@ -276,6 +280,19 @@ pub(crate) async fn trip_breaker(caller: Caller, InQueue(name): InQueue) -> Resu
 pub(crate) async fn reset_breaker(caller: Caller, InQueue(name): InQueue) -> Result<StatusCode, Refusal> {
     caller.act(Deed::ResetBreaker, &name, async |broker| broker.set_breaker(&name, false).await).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Every breaker that there is, by queue.
+#[utoipa::path(get, path = "/v1/breakers", tag = "queues", operation_id = "list_breakers", params(PageQuery),
+    responses((status = 200, description = "Some breakers", body = wire::BreakerPage), Refusals))]
+pub(crate) async fn breakers(
+    caller: Caller,
+    Query(query): Query<PageQuery>,
+) -> Result<axum::Json<wire::BreakerPage>, Refusal> {
+    let limit = page_limit(query.limit)?;
+    let (breakers, next) = caller.breakers(page_cursor(query.cursor)?, limit).await?;
+    let breakers = breakers.iter().map(convert::subscription::of_queue).collect();
+    Ok(axum::Json(wire::BreakerPage { breakers, next_cursor: next.map(|name| name.as_str().to_owned()) }))
 }
 
 /// How retries went since the server started, by message type.

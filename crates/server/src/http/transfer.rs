@@ -39,7 +39,10 @@ pub(crate) async fn export(
 ) -> Result<Response, Refusal> {
     let request = ListRequest { limit: Limit::MAX, ..query.request(queue, &[])? };
     // The first page is read before anything is answered, so that a refusal can be one.
-    let first = async |broker: Broker| Ok((lines(&broker, request.clone()).await?, broker));
+    let first = async |broker: Broker| match lines(&broker, request.clone()).await {
+        Ok(lines) => Ok((lines, broker)),
+        Err(error) => Err(error),
+    };
     let (first, broker) = caller.act(Deed::ExportMessages, &request.queue, first).await?;
     let rest = stream::unfold(first.1.map(|next| (caller, broker, next)), |state| async move {
         let (caller, broker, request) = state?;
