@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Where codes are made.
-const CRATES: [&str; 4] = ["core", "store", "broker", "server"];
+const CRATES: [&str; 5] = ["core", "store", "broker", "bus", "server"];
 
 /// Shorter words in capitals are no codes (`GET`, `POST`).
 const CHARS_MIN: usize = 6;

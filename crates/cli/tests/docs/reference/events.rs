@@ -12,7 +12,7 @@ pub(crate) fn check(root: &Path) -> Result<(), String> {
     let told: BTreeSet<&str> = page.split('`').skip(1).step_by(2).collect();
     let kinds = ARROWS.iter().filter_map(|arrow| arrow.event());
     let words: BTreeSet<&str> = kinds
-        .chain(["breaker", "queue", "lagged"])
+        .chain(["breaker", "queue", "subscription", "lagged"])
         .chain(Act::ALL.map(Act::name))
         .chain(Trigger::ALL.map(Trigger::name))
         .collect();
