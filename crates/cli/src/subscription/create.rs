@@ -29,7 +29,7 @@ pub(super) struct CreateArguments {
     #[command(flatten)]
     target: TargetArguments,
     /// Takes the secret that webhooks are signed with from stdin; the server makes one where none is said.
-    #[arg(long, requires = "webhook")]
+    #[arg(long, conflicts_with = "queue")]
     secret_stdin: bool,
     /// Brings events that its topics kept since this time, or since this span ago.
     #[arg(long, value_name = "TIME|SPAN")]

@@ -91,7 +91,7 @@ fn changed(
     Ok(request)
 }
 
-/// A setting that was unset and is set all the same.
+/// A setting that was unset and is set all the same. A filter may be: its headers are forgotten, and others named.
 fn both(
     request: &UpdateSubscriptionRequest,
     endpoint: Option<&TargetUpdate>,
@@ -102,6 +102,6 @@ fn both(
         field.unset(&mut without, endpoint_without.as_mut());
         without != *request || endpoint_without.as_ref() != endpoint
     };
-    let field = unset.iter().find(is_set)?;
+    let field = unset.iter().filter(|field| **field != Field::Filter).find(is_set)?;
     field.to_possible_value().map(|value| value.get_name().to_owned())
 }

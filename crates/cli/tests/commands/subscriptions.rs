@@ -279,7 +279,7 @@ async fn what_cannot_be_meant_is_refused() {
         ("subscription create --pattern a", "<--queue <QUEUE>|--webhook <URL>>"),
         ("subscription create --queue mail", "--pattern <PATTERN>"),
         ("subscription create --pattern a --queue mail --webhook http://a", "cannot be used with"),
-        ("subscription create --pattern a --queue mail --secret-stdin", "--webhook <URL>"),
+        ("subscription create --pattern a --queue mail --secret-stdin", "cannot be used with"),
         ("subscription create a/b --pattern a --queue mail", "is not allowed"),
         ("subscription create --pattern ord* --queue mail", "stand for whole segments"),
         (
