@@ -308,6 +308,51 @@ def refusals(api):
     equal(answer.code(), grpc.StatusCode.INVALID_ARGUMENT, "a stream without a start")
 
 
+def bus(api):
+    """The life of a topic, of a subscription and of an event, and a breaker."""
+    topic = api.call("SetTopic", v1(api, "SetTopicRequest", pattern="foreign.*", retain_ms=60_000))
+    equal((topic.dispatch, topic.retain_ms), ("independent", 60_000), "the topic")
+    equal(api.call("GetTopic", v1(api, "GetTopicRequest", pattern="foreign.*")), topic, "the topic as it is read")
+    equal(list(api.call("ListTopics", v1(api, "ListTopicsRequest")).topics), [topic], "all topics")
+
+    wanted = v1(api, "HeaderValues", values=["eu", "us"])
+    settings = v1(api, "SubscriptionSettings", pattern="foreign.*", filter={"region": wanted})
+    target = v1(api, "NewTarget", kind="handler")
+    made = api.call(
+        "CreateSubscription", v1(api, "CreateSubscriptionRequest", id="python", settings=settings, target=target)
+    ).subscription
+    equal((made.queue, made.state, made.policy.max_attempts), ("bus.sub.python", "active", 4), "the subscription")
+    listed = api.call("ListSubscriptions", v1(api, "ListSubscriptionsRequest")).subscriptions
+    equal([one.id for one in listed], ["python"], "all subscriptions")
+
+    events = [v1(api, "NewEvent", body=b"x", headers={"region": region}) for region in ["eu", "asia"]]
+    results = api.call("Publish", v1(api, "PublishRequest", topic="foreign.made", events=events)).results
+    equal([result.subscriptions for result in results], [1, 0], "who wants what")
+
+    for verb, state in [("Pause", "paused"), ("Resume", "active"), ("Disable", "disabled"), ("Enable", "active")]:
+        switched = api.call(f"{verb}Subscription", v1(api, f"{verb}SubscriptionRequest", id="python"))
+        equal(switched.state, state, verb)
+    settings = v1(api, "SubscriptionSettings", pattern="foreign.**", timeout_ms=1_000)
+    api.call("UpdateSubscription", v1(api, "UpdateSubscriptionRequest", id="python", settings=settings))
+    found = api.call("GetSubscription", v1(api, "GetSubscriptionRequest", id="python"))
+    equal((found.settings.pattern, found.settings.timeout_ms), ("foreign.**", 1_000), "what was changed")
+    rotate = v1(api, "RotateSecretRequest", id="python")
+    status = refusal(lambda: api.call("RotateSecret", rotate), grpc.StatusCode.FAILED_PRECONDITION)
+    equal(detail(status, error_details_pb2.ErrorInfo).reason, "WRONG_TARGET", "the reason")
+    replay = api.call("ReplaySubscription", v1(api, "ReplaySubscriptionRequest", id="python", from_ms=0))
+    assert replay.replay, "a replay without a name"
+
+    for verb, state in [("Trip", "open"), ("Get", "open"), ("Reset", "closed")]:
+        breaker = api.call(f"{verb}Breaker", v1(api, f"{verb}BreakerRequest", subscription="python"))
+        equal((breaker.state, breaker.queue), (state, "bus.sub.python"), f"the breaker after {verb}")
+
+    api.call("DeleteSubscription", v1(api, "DeleteSubscriptionRequest", id="python"))
+    missing = v1(api, "GetSubscriptionRequest", id="python")
+    status = refusal(lambda: api.call("GetSubscription", missing), grpc.StatusCode.NOT_FOUND)
+    equal(detail(status, error_details_pb2.ErrorInfo).reason, "SUBSCRIPTION_NOT_FOUND", "the reason")
+    api.call("DeleteTopic", v1(api, "DeleteTopicRequest", pattern="foreign.*"))
+
+
 def http(address, path):
     with urllib.request.urlopen(f"http://{address}{path}", timeout=DEADLINE) as answer:
         return json.load(answer)
@@ -340,6 +385,7 @@ def main(address):
         consume(api, ids)
         watch(api, done=7)
         refusals(api)
+        bus(api)
         same_truth(api, address, {"delayed": 1, "ready": 3, "leased": 0, "dead": 2, "done": 0})
     print(f"grpcio {grpc.__version__}: every verb, the stream, the events and the refusals by reflection alone")
 

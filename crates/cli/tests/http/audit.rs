@@ -19,6 +19,8 @@ async fn every_act_of_an_operator_is_written_down_with_what_came_of_it() {
     let message = format!("/v1/queues/jobs/messages/{id}");
     let none = "/v1/queues/jobs/messages/01987654-3210-7abc-8def-0123456789ab";
     let lease = none.replace("messages", "leases");
+    let subscription = json!({"id": "s", "pattern": "a", "target": {"kind": "handler"}});
+    let replay = "/v1/subscriptions/s/replays/01987654-3210-7abc-8def-0123456789ab".to_owned();
     // Each with the word for it and the result.
     let acts: Vec<(Method, String, Value, &str, &str)> = vec![
         (Method::POST, "/v1/queues".into(), json!({"name": "jobs"}), "create_queue", "QUEUE_EXISTS"),
@@ -46,6 +48,27 @@ async fn every_act_of_an_operator_is_written_down_with_what_came_of_it() {
         (Method::POST, "/v1/queues/jobs/dead/discard".into(), json!({}), "discard_dead", "ok"),
         (Method::POST, "/v1/queues/jobs/purge".into(), json!({}), "purge_queue", "ok"),
         (Method::DELETE, "/v1/queues/jobs?force=true".into(), json!({}), "delete_queue", "ok"),
+        (Method::PUT, "/v1/topics/a.*".into(), json!({}), "set_topic", "ok"),
+        (Method::DELETE, "/v1/topics/b".into(), json!({}), "delete_topic", "TOPIC_NOT_FOUND"),
+        (Method::POST, "/v1/subscriptions".into(), subscription, "create_subscription", "ok"),
+        (Method::PUT, "/v1/subscriptions/s".into(), json!({"pattern": "b"}), "update_subscription", "ok"),
+        (Method::POST, "/v1/subscriptions/s/pause".into(), json!({}), "pause_subscription", "ok"),
+        (Method::POST, "/v1/subscriptions/s/resume".into(), json!({}), "resume_subscription", "ok"),
+        (Method::POST, "/v1/subscriptions/s/disable".into(), json!({}), "disable_subscription", "ok"),
+        (Method::POST, "/v1/subscriptions/s/enable".into(), json!({}), "enable_subscription", "ok"),
+        (Method::POST, "/v1/subscriptions/s/secret".into(), json!({}), "rotate_secret", "WRONG_TARGET"),
+        (Method::POST, "/v1/subscriptions/s/breaker/trip".into(), json!({}), "trip_breaker", "ok"),
+        (Method::POST, "/v1/subscriptions/s/breaker/reset".into(), json!({}), "reset_breaker", "ok"),
+        (Method::POST, "/v1/subscriptions/s/dead/redrive".into(), json!({}), "redrive", "ok"),
+        (
+            Method::POST,
+            "/v1/subscriptions/s/replays".into(),
+            json!({"from": "2020-01-01T00:00:00.000Z"}),
+            "replay",
+            "ok",
+        ),
+        (Method::DELETE, replay, json!({}), "cancel_replay", "REPLAY_NOT_FOUND"),
+        (Method::DELETE, "/v1/subscriptions/s".into(), json!({}), "delete_subscription", "ok"),
         (Method::POST, format!("/v1/keys/{key}/rotate"), json!({}), "rotate_key", "ok"),
         (Method::POST, format!("/v1/keys/{key}/revoke"), json!({}), "revoke_key", "ok"),
     ];

@@ -77,16 +77,16 @@ fn data_encoding(bytes: &[u8]) -> String {
 
 #[tokio::test]
 async fn no_secret_is_found_in_any_answer_log_line_metric_or_backtrace() {
-    let server = Server::keyed(&["--test-clock", "--log-level", "trace"]);
+    let server = Server::keyed(&["--test-clock", "--log-level", "trace", "--webhook-allow", "127.0.0.1:*"]);
     let (id, token) = server.key(&[("admin", "*")], json!({})).await;
     let rotated = server.post(&format!("/v1/keys/{id}/rotate"), json!({"overlap_ms": 60_000})).await;
     let rotated = rotated.body["token"].as_str().unwrap().to_owned();
     let stranger = generate_key();
     let tokens = [server.token.clone().unwrap(), token.clone(), rotated, stranger.clone()];
-    let canaries = Canaries {
-        secrets: tokens.iter().map(|token| Canaries::secret(token)).collect(),
-        bodies: vec![BODY, HEADER, CHECKPOINT],
-    };
+    let mut secrets: Vec<String> = tokens.iter().map(|token| Canaries::secret(token)).collect();
+    let mut events = server.request(Method::GET, "/v1/events").send().await.unwrap();
+    secrets.extend(use_webhooks(&server).await);
+    let canaries = Canaries { secrets, bodies: vec![BODY, HEADER, CHECKPOINT] };
     use_it(&server, &token).await;
     use_it_wrongly(&server, &stranger).await;
     // Everything that can be read by GET; what shows messages shows their bodies, and nothing else does.
@@ -95,9 +95,14 @@ async fn no_secret_is_found_in_any_answer_log_line_metric_or_backtrace() {
         if methods.get("get").is_none() || path == "/v1/events" {
             continue;
         }
+        if path.starts_with("/v1/subscriptions/") {
+            let path = path.replace("{id}", "hook");
+            canaries.check(&path, &server.get(&path).await.text);
+            continue;
+        }
         let message = server.get("/v1/queues/jobs/messages").await.body["messages"][0]["id"].clone();
         let id = if path.starts_with("/v1/keys") { id.clone() } else { message.as_str().unwrap().to_owned() };
-        let path = path.replace("{queue}", "jobs").replace("{id}", &id);
+        let path = path.replace("{queue}", "jobs").replace("{id}", &id).replace("{pattern}", "hooks");
         let answer = server.get(&path).await;
         assert!(answer.status < 500, "{path}");
         let shows_messages = ["/messages", "/leases", "/dead"].iter().any(|part| path.contains(part));
@@ -107,6 +112,12 @@ async fn no_secret_is_found_in_any_answer_log_line_metric_or_backtrace() {
             canaries.check_all(&path, &answer.text);
         }
     }
+    // Everything that happened was told.
+    let mut told = String::new();
+    while !told.contains("\"act\":\"rotated\"") {
+        told.push_str(&String::from_utf8_lossy(&events.chunk().await.unwrap().unwrap()));
+    }
+    canaries.check_all("the events", &told);
     // A panic in the middle of a request, with a backtrace.
     assert!(
         server.request(Method::POST, "/test/panic").body(BODY).send().await.is_err(),
@@ -116,10 +127,39 @@ async fn no_secret_is_found_in_any_answer_log_line_metric_or_backtrace() {
     assert!(log.contains("told to by a test") && log.contains("panicked"), "the panic is in the log");
     canaries.check_all("the log", &log);
     // What is kept on the disk is a hash; bodies are what the disk is for.
+    // A webhook cannot be signed with a hash.
+    let canaries = Canaries { secrets: canaries.secrets[..tokens.len()].to_vec(), ..canaries };
     for file in files(&server.dir.path().join("data")) {
         let bytes = std::fs::read(&file).unwrap();
         canaries.check(&file.display().to_string(), &String::from_utf8_lossy(&bytes));
     }
+}
+
+/// Has a webhook signed with one secret and then with others, and answers all of them.
+async fn use_webhooks(server: &Server) -> Vec<String> {
+    let given = "whsec_Y2FuYXJ5LXNlY3JldC1vZi1hLXdlYmhvb2stMDAwMQ==";
+    let target = json!({"kind": "webhook", "url": "http://127.0.0.1:9/hook", "secret": given});
+    server.put("/v1/topics/hooks", json!({})).await;
+    let created =
+        server.post("/v1/subscriptions", json!({"id": "hook", "pattern": "hooks", "target": target})).await;
+    assert_eq!(created.status, 201, "{created:?}");
+    assert!(!created.text.contains("whsec_"), "whoever gave it has it");
+    server.post("/v1/topics/hooks/events", json!({"events": [{"body": "x"}]})).await;
+    // Nobody is there, and the attempt is kept for people to see.
+    while server.get("/v1/subscriptions/hook/attempts").await.body["attempts"] == json!([]) {
+        tokio::task::yield_now().await;
+    }
+    let made = server.post("/v1/subscriptions/hook/secret", json!({})).await.body["secret"].clone();
+    for wrong in [
+        json!({"secret": format!("{given}?")}),
+        json!({"secret": [given]}),
+        json!({"secret": given, "overlap_ms": 10_000_000_000_u64}),
+    ] {
+        let refused = server.post("/v1/subscriptions/hook/secret", wrong).await;
+        refused.refused(400, "INVALID_ARGUMENT");
+        assert!(!refused.text.contains(&given[6..]), "{refused:?}");
+    }
+    vec![given[6..].to_owned(), made.as_str().unwrap()[6..].to_owned()]
 }
 
 async fn use_it_wrongly(server: &Server, stranger: &str) {

@@ -5,6 +5,7 @@
 mod access;
 mod audit;
 mod bench;
+mod bus;
 mod canary;
 mod database;
 mod grpc;

@@ -33,10 +33,16 @@ enum Needs {
     Some(&'static str),
     /// To manage the queue and to produce to it.
     ManageAndProduce,
+    /// Any scope over the subscription, which is that over its queue.
+    AnyScopeOfSubscription,
+    /// This scope over the subscription.
+    OnSubscription(&'static str),
+    /// To manage the subscription and to read the topics.
+    Subscribe,
 }
 
 /// Each endpoint by the name that the description gives it.
-const ENDPOINTS: [(&str, Needs); 58] = [
+const ENDPOINTS: [(&str, Needs); 83] = [
     ("create_queue", Needs::On("manage")),
     ("list_queues", Needs::Key),
     ("get_queue", Needs::AnyScope),
@@ -95,6 +101,32 @@ const ENDPOINTS: [(&str, Needs); 58] = [
     ("metrics", Needs::Every("read")),
     ("whoami", Needs::Key),
     ("audit", Needs::Some("admin")),
+    ("list_breakers", Needs::Key),
+    ("publish", Needs::On("produce")),
+    ("list_topics", Needs::Key),
+    ("get_topic", Needs::AnyScope),
+    ("set_topic", Needs::On("manage")),
+    ("delete_topic", Needs::On("manage")),
+    ("create_subscription", Needs::Subscribe),
+    ("list_subscriptions", Needs::Key),
+    ("get_subscription", Needs::AnyScopeOfSubscription),
+    ("update_subscription", Needs::Subscribe),
+    ("delete_subscription", Needs::OnSubscription("manage")),
+    ("pause_subscription", Needs::OnSubscription("manage")),
+    ("resume_subscription", Needs::OnSubscription("manage")),
+    ("disable_subscription", Needs::OnSubscription("manage")),
+    ("enable_subscription", Needs::OnSubscription("manage")),
+    ("rotate_secret", Needs::OnSubscription("manage")),
+    ("subscription_breaker", Needs::AnyScopeOfSubscription),
+    ("trip_subscription_breaker", Needs::OnSubscription("manage")),
+    ("reset_subscription_breaker", Needs::OnSubscription("manage")),
+    ("subscription_attempts", Needs::OnSubscription("read")),
+    ("list_dead_of_subscription", Needs::OnSubscription("read")),
+    ("failure_groups_of_subscription", Needs::OnSubscription("read")),
+    ("redrive_subscription", Needs::OnSubscription("manage")),
+    ("replay_subscription", Needs::OnSubscription("manage")),
+    ("list_replays", Needs::AnyScopeOfSubscription),
+    ("cancel_replay", Needs::OnSubscription("manage")),
 ];
 
 /// Those about keys, which are ruled by who administrates all that they were given: here, the queue.
@@ -107,7 +139,7 @@ const KEY_ENDPOINTS: [(&str, Needs); 5] = [
 ];
 
 /// Each RPC.
-const RPCS: [(&str, Needs); 17] = [
+const RPCS: [(&str, Needs); 36] = [
     ("Enqueue", Needs::On("produce")),
     ("Lease", Needs::On("consume")),
     ("Ack", Needs::On("consume")),
@@ -125,6 +157,25 @@ const RPCS: [(&str, Needs); 17] = [
     ("ResumeQueue", Needs::On("manage")),
     ("QueueStats", Needs::AnyScope),
     ("WatchEvents", Needs::Some("read")),
+    ("Publish", Needs::On("produce")),
+    ("SetTopic", Needs::On("manage")),
+    ("GetTopic", Needs::AnyScope),
+    ("ListTopics", Needs::Key),
+    ("DeleteTopic", Needs::On("manage")),
+    ("CreateSubscription", Needs::Subscribe),
+    ("GetSubscription", Needs::AnyScopeOfSubscription),
+    ("ListSubscriptions", Needs::Key),
+    ("UpdateSubscription", Needs::Subscribe),
+    ("DeleteSubscription", Needs::OnSubscription("manage")),
+    ("PauseSubscription", Needs::OnSubscription("manage")),
+    ("ResumeSubscription", Needs::OnSubscription("manage")),
+    ("DisableSubscription", Needs::OnSubscription("manage")),
+    ("EnableSubscription", Needs::OnSubscription("manage")),
+    ("RotateSecret", Needs::OnSubscription("manage")),
+    ("ReplaySubscription", Needs::OnSubscription("manage")),
+    ("GetBreaker", Needs::AnyScopeOfSubscription),
+    ("TripBreaker", Needs::OnSubscription("manage")),
+    ("ResetBreaker", Needs::OnSubscription("manage")),
 ];
 
 const SCOPES: [&str; 5] = ["read", "produce", "consume", "manage", "admin"];
@@ -145,6 +196,8 @@ const PATTERNS: [(&str, bool); 10] = [
 /// Whether a key with one grant may call a route.
 fn may(needs: Needs, scope: &str, (pattern, chooses): (&str, bool)) -> bool {
     let holds = |wanted: &str| scope == wanted || scope == "admin" || (scope == "manage" && wanted == "read");
+    // The subscription has the name of the queue, and so its own queue is `bus.sub.m.jobs`.
+    let of_subscription = matches!(pattern, "*" | "*jobs" | "*.m.jobs");
     match needs {
         Needs::Nothing | Needs::Key => true,
         Needs::AnyScope => chooses,
@@ -152,6 +205,9 @@ fn may(needs: Needs, scope: &str, (pattern, chooses): (&str, bool)) -> bool {
         Needs::Every(wanted) => holds(wanted) && pattern == "*",
         Needs::Some(wanted) => holds(wanted),
         Needs::ManageAndProduce => scope == "admin" && chooses,
+        Needs::AnyScopeOfSubscription => of_subscription,
+        Needs::OnSubscription(wanted) => holds(wanted) && of_subscription,
+        Needs::Subscribe => holds("manage") && of_subscription && chooses,
     }
 }
 
@@ -160,6 +216,34 @@ fn may(needs: Needs, scope: &str, (pattern, chooses): (&str, bool)) -> bool {
 enum Call {
     Http { method: Method, path: String, body: Option<Value> },
     Grpc { rpc: &'static str, message: Vec<u8> },
+}
+
+/// What an RPC of the bus says.
+fn of_the_bus(rpc: &str) -> Vec<u8> {
+    let (id, pattern, topic) = (QUEUE.to_owned(), QUEUE.to_owned(), QUEUE.to_owned());
+    let settings =
+        Some(v1::SubscriptionSettings { pattern: QUEUE.to_owned(), ..v1::SubscriptionSettings::default() });
+    match rpc {
+        "Publish" => v1::PublishRequest { topic, events: vec![v1::NewEvent::default()] }.encode_to_vec(),
+        "SetTopic" => v1::SetTopicRequest { pattern, ..v1::SetTopicRequest::default() }.encode_to_vec(),
+        "GetTopic" => v1::GetTopicRequest { pattern }.encode_to_vec(),
+        "DeleteTopic" => v1::DeleteTopicRequest { pattern, force: false }.encode_to_vec(),
+        "CreateSubscription" => {
+            let target = Some(v1::NewTarget { kind: "handler".to_owned(), ..v1::NewTarget::default() });
+            v1::CreateSubscriptionRequest { id, settings, target, replay_from_ms: None }.encode_to_vec()
+        }
+        "UpdateSubscription" => {
+            v1::UpdateSubscriptionRequest { id, settings, ..v1::UpdateSubscriptionRequest::default() }
+                .encode_to_vec()
+        }
+        "GetBreaker" | "TripBreaker" | "ResetBreaker" => {
+            let of = Some(v1::get_breaker_request::Of::Subscription(id));
+            v1::GetBreakerRequest { of }.encode_to_vec()
+        }
+        "ListTopics" | "ListSubscriptions" | "ListQueues" | "WatchEvents" => Vec::new(),
+        // The others say which, in the same place.
+        _ => v1::GetSubscriptionRequest { id }.encode_to_vec(),
+    }
 }
 
 /// What a call came to.
@@ -212,15 +296,26 @@ impl World {
         let id = match path {
             path if path.starts_with("/v1/operations/") => &self.operation,
             path if path.starts_with("/v1/keys/") => &self.key,
+            path if path.starts_with("/v1/subscriptions/") => QUEUE,
             _ => "01987654-3210-7abc-8def-0123456789ab",
         };
         let path = path.replace("{queue}", QUEUE).replace("{id}", id);
+        let path = path.replace("{topic}", QUEUE).replace("{pattern}", QUEUE);
+        let path = path.replace("{replay}", "01987654-3210-7abc-8def-0123456789ab");
         let receipt = json!({"receipt": self.receipt});
         let body = match name {
             "create_queue" => Some(json!({"name": QUEUE})),
             "update_queue" => Some(json!({"config": {}})),
-            "set_weights" => Some(json!({})),
-            "purge_queue" | "discard_messages" | "redrive" | "discard_dead" => Some(json!({"dry_run": true})),
+            "set_weights" | "set_topic" => Some(json!({})),
+            "purge_queue" | "discard_messages" | "redrive" | "redrive_subscription" | "discard_dead" => {
+                Some(json!({"dry_run": true}))
+            }
+            "publish" => Some(json!({"events": [{"body": "x"}]})),
+            "create_subscription" => {
+                Some(json!({"id": QUEUE, "pattern": QUEUE, "target": {"kind": "handler"}}))
+            }
+            "update_subscription" => Some(json!({"pattern": QUEUE})),
+            "replay_subscription" => Some(json!({"from": "2020-01-01T00:00:00.000Z"})),
             "move_message" => Some(json!({"queue": QUEUE})),
             "move_messages" => Some(json!({"queue": QUEUE, "dry_run": true})),
             "enqueue" => Some(json!({"body": "x"})),
@@ -273,7 +368,7 @@ impl World {
                 v1::ResumeQueueRequest { name, ..v1::ResumeQueueRequest::default() }.encode_to_vec()
             }
             "QueueStats" => v1::QueueStatsRequest { name }.encode_to_vec(),
-            _ => Vec::new(),
+            _ => of_the_bus(rpc),
         };
         Call::Grpc { rpc, message }
     }

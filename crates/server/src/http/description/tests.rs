@@ -1,5 +1,6 @@
 //! The description of the API says the limits that the server has.
 
+use redrive_bus::{Dispatch, Format, WhyDisabled};
 use redrive_core::limits;
 use redrive_core::message::{DeadReason, Priority, State};
 use redrive_core::policy::BreakerConfig;
@@ -22,6 +23,10 @@ fn texts_are_as_long_as_the_domain_takes_them() {
         ("Note", limits::NOTE_BYTES_MAX),
         ("ErrorPart", limits::ERROR_BYTES_MAX),
         ("ContentType", limits::CONTENT_TYPE_BYTES_MAX),
+        ("Topic", limits::TOPIC_BYTES_MAX),
+        ("TopicPattern", limits::TOPIC_BYTES_MAX),
+        ("SubscriptionId", limits::SUBSCRIPTION_ID_BYTES_MAX),
+        ("WebhookUrl", limits::URL_BYTES_MAX),
         ("Checkpoint", limits::CHECKPOINT_BYTES_MAX.div_ceil(3) * 4),
     ] {
         assert_eq!(schema(name)["maxLength"], json!(bytes), "{name}");
@@ -36,6 +41,7 @@ fn spans_are_as_long_as_the_domain_takes_them() {
         ("Extension", 0, limits::LEASE_MAX),
         ("RetentionAge", 0, limits::RETENTION_MAX),
         ("DedupWindow", 0, limits::DEDUP_WINDOW_MAX),
+        ("TopicRetention", 1, limits::RETENTION_MAX),
     ] {
         let schema = schema(name);
         assert_eq!(
@@ -57,6 +63,9 @@ fn counts_are_as_large_as_the_domain_takes_them() {
     let items = json!(limits::BATCH_ITEMS_MAX);
     assert_eq!(schema("EnqueueBatchRequest")["properties"]["messages"]["maxItems"], items);
     assert_eq!(schema("Batch_AckRequest")["properties"]["items"]["maxItems"], items);
+    assert_eq!(schema("PublishRequest")["properties"]["events"]["maxItems"], items);
+    assert_eq!(schema("InFlight")["maximum"], json!(limits::IN_FLIGHT_MAX));
+    assert_eq!(schema("HeaderFilter")["maxProperties"], json!(limits::HEADER_FILTERS_MAX));
     for name in ["States", "MessageIds", "Classes", "FairnessKeys", "ConsumerNames", "DeadReasons"] {
         assert_eq!(schema(name)["maxItems"], json!(limits::FILTER_VALUES_MAX), "{name}");
     }
@@ -90,6 +99,9 @@ fn a_breaker_is_taken_within_its_ranges_and_refused_beyond_them() {
 fn choices_are_those_of_the_domain() {
     assert_eq!(schema("State")["enum"], json!(State::ALL.map(State::name)));
     assert_eq!(schema("DeadReason")["enum"], json!(DeadReason::ALL.map(DeadReason::name)));
+    assert_eq!(schema("Dispatch")["enum"], json!(Dispatch::ALL.map(Dispatch::name)));
+    assert_eq!(schema("WebhookFormat")["enum"], json!(Format::ALL.map(Format::name)));
+    assert_eq!(schema("WhyDisabled")["enum"], json!(WhyDisabled::ALL.map(WhyDisabled::name)));
 }
 
 #[test]
