@@ -7,11 +7,12 @@
 //! * [`model`] runs the model-based tests for as long as one likes.
 //! * [`fuzz`] feeds hostile bytes to every parser for as long as one likes.
 //! * [`deb`] makes the Debian package.
-//! * [`bench_engine`] measures the embedded store, [`bench_postgres`] the one on PostgreSQL.
+//! * [`bench_engine`] measures the embedded store, [`bench_postgres`] the one on PostgreSQL, [`bench_bus`] the event bus.
 //! * [`command`] runs a child process and says why it failed; [`server`] runs a server for the length of a step.
 //!
 //! The crate has no dependencies on purpose: it is built before every test run, so it has to build in seconds.
 
+mod bench_bus;
 mod bench_engine;
 mod bench_postgres;
 mod command;
@@ -40,6 +41,8 @@ usage: cargo xtask <command>
                               S is decimal or 0x hex and replays the history of one seed
   fuzz [--minutes N] [--target NAME]
                               every parser of foreign bytes under libFuzzer, N minutes in all (10 by default)
+  bench-bus [--check]         what publishing costs beside plain enqueues of the same bytes, and how fast an event
+                              finds its subscriptions; --check fails where a bar is short
   bench-engine [--check] [--only GROUP[,GROUP]] [--dir DIR] [--quick]
                               the embedded store beside a bare loop that writes the same; --check fails where
                               a bar is short, --quick shrinks everything and measures nothing
@@ -90,6 +93,7 @@ fn dispatch(arguments: &[String]) -> Result<(), Exit> {
         "model" => model::run(&root(), flags),
         "fuzz" => fuzz::run(&root(), flags),
         "deb" => deb::run(&root(), flags),
+        "bench-bus" => bench_bus::run(&root(), flags),
         "bench-engine" => bench_engine::run(&root(), flags),
         "bench-postgres" => bench_postgres::run(&root(), flags),
         "help" | "--help" | "-h" => {
@@ -139,6 +143,7 @@ mod tests {
         assert!(refusal(&["model", "--hours", "1"]).contains("`--hours`"));
         assert!(refusal(&["fuzz", "--hours", "1"]).contains("`--hours`"));
         assert!(refusal(&["deb", "--fast"]).contains("`--fast`"));
+        assert!(refusal(&["bench-bus", "--fast"]).contains("`--fast`"));
         assert!(refusal(&["bench-engine", "--fast"]).contains("`--fast`"));
         assert!(refusal(&["bench-postgres", "--fast"]).contains("`--fast`"));
     }

@@ -7,7 +7,7 @@
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 use bytes::Bytes;
-use data_encoding::BASE64;
+use data_encoding::{BASE64, HEXUPPER};
 use redrive_core::invalid::{Invalid, Problem};
 use redrive_core::limits::{BATCH_ITEMS_MAX, DEDUP_KEY_BYTES_MAX, JSON_DEPTH_MAX};
 use redrive_core::message::{Body, ContentType, DedupKey, Headers};
@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 
 use crate::event::{ATTRIBUTE_PREFIX, Event, EventType, NewEvent};
 use crate::subscription::Format;
+use crate::webhook;
 
 /// The media type of one event.
 pub const MEDIA_TYPE: &str = "application/cloudevents+json";
@@ -212,8 +213,9 @@ fn percent_encoded(value: &str) -> String {
             '!'..='~' if c != '"' && c != '%' => text.push(c),
             other => {
                 let mut utf8 = [0; 4];
-                for byte in other.encode_utf8(&mut utf8).bytes() {
-                    text.push_str(&format!("%{byte:02X}"));
+                for byte in other.encode_utf8(&mut utf8).as_bytes() {
+                    text.push('%');
+                    text.push_str(&HEXUPPER.encode(&[*byte]));
                 }
             }
         }
@@ -242,8 +244,10 @@ fn attributes(event: &Event) -> Vec<(String, String)> {
 
 /// An event as it is sent: its content type, its headers, and its body. The headers of the publisher go along.
 pub(crate) fn written(event: &Event, format: Format) -> (String, Vec<(String, String)>, Bytes) {
-    let own = event.own_headers().map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let mut headers: Vec<(String, String)> = own.collect();
+    // What HTTP keeps for itself, and what it cannot carry, is left out.
+    let own = event.own_headers().filter(|(name, value)| webhook::check_header(name, value).is_ok());
+    let mut headers: Vec<(String, String)> =
+        own.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     match format {
         Format::Structured => {
             (format!("{MEDIA_TYPE}; charset=utf-8"), headers, Bytes::from(structured_text(event)))
@@ -289,4 +293,174 @@ pub fn structured_text(event: &Event) -> String {
 
 fn is_value(text: &str) -> bool {
     serde_json::from_str::<&RawValue>(text).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use redrive_core::message::MessageId;
+    use redrive_core::time::Timestamp;
+
+    use super::*;
+
+    const MAX: usize = 1024 * 1024;
+
+    fn read(text: &str) -> Result<NewEvent, Invalid> {
+        structured(text.as_bytes(), MAX)
+    }
+
+    /// The event that a target would get of it.
+    fn got(new: &NewEvent) -> Event {
+        Event {
+            id: MessageId::new(Timestamp::from_millis(7), 7),
+            topic: "orders.created".to_owned(),
+            kind: new.kind.clone().unwrap_or_default(),
+            published_at: Timestamp::from_millis(1_700_000_000_123),
+            body: new.body.clone(),
+            content_type: new.content_type.clone(),
+            headers: new.headers.clone(),
+        }
+    }
+
+    #[test]
+    fn the_example_of_the_specification_is_read() {
+        let event = read(
+            r#"{"specversion":"1.0","type":"com.example.someevent","source":"/mycontext","subject":null,
+                "id":"C234-1234-1234","time":"2018-04-05T17:31:00Z","comexampleextension1":"value",
+                "comexampleothervalue":5,"datacontenttype":"application/json","data":{"appinfoA":"abc","n":1.50}}"#,
+        )
+        .unwrap();
+        assert_eq!(event.kind.as_ref().unwrap().as_str(), "com.example.someevent");
+        assert_eq!(event.body.bytes().as_ref(), br#"{"appinfoA":"abc","n":1.50}"#, "byte for byte");
+        assert_eq!(event.content_type.as_str(), "application/json");
+        assert_eq!(event.headers.get("ce-source"), Some("/mycontext"));
+        assert_eq!(event.headers.get("ce-comexampleothervalue"), Some("5"));
+        assert_eq!(event.headers.get("ce-subject"), None, "null is not there");
+        assert_eq!(event.dedup_key.as_ref().unwrap().as_str(), "/mycontext C234-1234-1234");
+    }
+
+    #[test]
+    fn data_is_text_json_or_base64() {
+        let with =
+            |rest: &str| read(&format!(r#"{{"specversion":"1.0","type":"t","source":"s","id":"1",{rest}}}"#));
+        let body = |rest: &str| with(rest).unwrap().body.bytes().to_vec();
+        assert_eq!(body(r#""data":"text""#), br#""text""#, "without a type it is JSON");
+        assert_eq!(body(r#""datacontenttype":"text/plain","data":"text""#), b"text");
+        assert_eq!(body(r#""datacontenttype":"text/xml","data":"<a/>""#), b"<a/>");
+        assert_eq!(body(r#""datacontenttype":"application/vnd.x+json; charset=utf-8","data":[1]"#), b"[1]");
+        assert_eq!(body(r#""data_base64":"AAEC""#), [0, 1, 2]);
+        assert_eq!(body(r#""subject":"x""#), b"");
+        assert_eq!(with(r#""data":1,"data_base64":"AA==""#).unwrap_err().field, "data");
+        assert_eq!(with(r#""data_base64":"?""#).unwrap_err().field, "data_base64");
+    }
+
+    #[test]
+    fn what_is_no_event_is_refused_by_its_field() {
+        let deep = format!(r#"{{"specversion":"1.0","data":{}1{}}}"#, "[".repeat(64), "]".repeat(64));
+        for (text, field) in [
+            ("", "event"),
+            ("[]", "event"),
+            ("{}", "specversion"),
+            (r#"{"specversion":"0.3","type":"t","source":"s","id":"1"}"#, "specversion"),
+            (r#"{"specversion":"1.0","source":"s","id":"1"}"#, "type"),
+            (r#"{"specversion":"1.0","type":"t","source":"","id":"1"}"#, "source"),
+            (r#"{"specversion":"1.0","type":"t","source":"s"}"#, "id"),
+            (r#"{"specversion":"1.0","type":"t","source":"s","id":"1","Big":"x"}"#, "attribute"),
+            (r#"{"specversion":"1.0","type":"t","source":"s","id":"1","a_b":"x"}"#, "attribute"),
+            (r#"{"specversion":"1.0","type":"t","source":"s","id":"1","x":{}}"#, "event"),
+            (deep.as_str(), "event"),
+        ] {
+            assert_eq!(read(text).unwrap_err().field, field, "{text}");
+        }
+        let long = format!(r#"{{"specversion":"1.0","type":"{}","source":"s","id":"1"}}"#, "t".repeat(129));
+        assert_eq!(read(&long).unwrap_err().to_string(), "type: is 129 bytes long, the limit is 128");
+        assert_eq!(
+            structured(br#"{"specversion":"1.0","type":"t","source":"s","id":"1","data":"12345"}"#, 3)
+                .unwrap_err()
+                .field,
+            "body"
+        );
+    }
+
+    #[test]
+    fn a_batch_is_an_array_of_events() {
+        let one = r#"{"specversion":"1.0","type":"t","source":"s","id":"1"}"#;
+        assert_eq!(batch(format!("[{one},{one}]").as_bytes(), MAX).unwrap().len(), 2);
+        assert_eq!(batch(b"[]", MAX).unwrap().len(), 0);
+        assert_eq!(batch(one.as_bytes(), MAX).unwrap_err().field, "events");
+        let many = vec![one; BATCH_ITEMS_MAX + 1].join(",");
+        assert_eq!(batch(format!("[{many}]").as_bytes(), MAX).unwrap_err().field, "events");
+    }
+
+    #[test]
+    fn attributes_may_be_headers() {
+        let attributes =
+            [("specversion", "1.0"), ("type", "t"), ("source", "/a%20b"), ("id", "Euro%20%E2%82%AC")];
+        let event = binary(attributes, Some("text/plain"), Bytes::from_static(b"data"), MAX).unwrap();
+        assert_eq!(event.headers.get("ce-id"), Some("Euro €"));
+        assert_eq!(event.headers.get("ce-source"), Some("/a b"));
+        assert_eq!((event.body.bytes().as_ref(), event.content_type.as_str()), (&b"data"[..], "text/plain"));
+        let wrong = [("specversion", "1.0"), ("type", "t"), ("source", "%4"), ("id", "1")];
+        assert_eq!(binary(wrong, None, Bytes::new(), MAX).unwrap_err().field, "attribute");
+    }
+
+    #[test]
+    fn an_event_without_attributes_gets_those_that_must_be_there() {
+        let plain = NewEvent { kind: Some(EventType::new("t").unwrap()), ..NewEvent::default() };
+        let text = structured_text(&got(&plain));
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(json["specversion"], "1.0");
+        assert_eq!(json["source"], "/topics/orders.created");
+        assert_eq!(json["id"], got(&plain).id.to_string());
+        assert_eq!(json["time"], "2023-11-14T22:13:20.123Z");
+        assert_eq!(json["type"], "t");
+        assert!(json.get("data").is_none() && json.get("data_base64").is_none());
+    }
+
+    #[test]
+    fn what_http_keeps_for_itself_does_not_go_along() {
+        let headers = [("host", "evil"), ("region", "eu"), ("webhook-id", "x"), ("redrive-topic", "t")];
+        let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let event = NewEvent { headers: Headers::new(headers).unwrap(), ..NewEvent::default() };
+        let (_, sent, _) = written(&got(&event), Format::Structured);
+        assert_eq!(sent, [("region".to_owned(), "eu".to_owned())]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic_the_readers(bytes in prop::collection::vec(any::<u8>(), 0..200), text in "\\PC{0,80}") {
+            drop(structured(&bytes, MAX));
+            drop(batch(text.as_bytes(), MAX));
+            drop(binary([(text.as_str(), text.as_str())], Some(&text), Bytes::from(bytes), MAX));
+        }
+
+        #[test]
+        fn what_is_written_is_read_as_the_same_event(
+            id in "\\PC{1,30}", source in "\\PC{1,30}", subject in "\\PC{0,30}",
+            data in prop::collection::vec(any::<u8>(), 0..60), kind in "[a-z.]{1,20}",
+            content in prop::sample::select(vec!["application/json", "text/plain", "image/png", "application/x+json"]),
+        ) {
+            let attributes = [("source", source), ("id", id), ("subject", subject)];
+            let headers = attributes.map(|(name, value)| (format!("ce-{name}"), value));
+            let event = NewEvent {
+                body: Body::new(data).unwrap(),
+                content_type: ContentType::new(content).unwrap(),
+                headers: Headers::new(headers).unwrap(),
+                kind: Some(EventType::new(kind).unwrap()),
+                ..NewEvent::default()
+            };
+            let sent = got(&event);
+            let (_, headers, body) = written(&sent, Format::Binary);
+            let ce = headers.iter().filter_map(|(name, value)| Some((name.strip_prefix("ce-")?, value.as_str())));
+            let binary = binary(ce, Some(content), body, MAX).unwrap();
+            for back in [structured(structured_text(&sent).as_bytes(), MAX).unwrap(), binary] {
+                prop_assert_eq!(&back.body, &event.body);
+                prop_assert_eq!(&back.kind, &event.kind);
+                prop_assert_eq!(back.content_type.as_str(), content);
+                for name in ["ce-id", "ce-source", "ce-subject"] {
+                    prop_assert_eq!(back.headers.get(name), event.headers.get(name), "{}", name);
+                }
+            }
+        }
+    }
 }

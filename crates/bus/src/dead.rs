@@ -10,7 +10,9 @@ use redrive_store::{Filter, Limit, ListRequest};
 use crate::bus::Bus;
 use crate::dispatch::SequencePoint;
 use crate::error::BusError;
+use crate::event::Event;
 use crate::subscription::Subscription;
+use crate::topic::TopicSettings;
 
 /// An event that is dead for a subscription.
 #[derive(Debug, Clone)]
@@ -19,6 +21,13 @@ pub struct DeadDelivery {
     pub message: Message,
     /// Why it is dead for this subscription: [`DeadReason::NotReached`], where it died before its turn came.
     pub reason: DeadReason,
+}
+
+impl DeadDelivery {
+    /// The event that it is.
+    pub fn event(&self) -> Event {
+        Event::of(&self.message)
+    }
 }
 
 /// Where a page of dead letters ended.
@@ -34,7 +43,7 @@ impl Bus {
     /// The queues in which events of a subscription may be dead: its own, and those of sequential topics.
     fn dead_places(&self, subscription: &Subscription) -> Vec<QueueName> {
         let own = subscription.owns_queue().then(|| subscription.queue());
-        own.into_iter().chain(self.view().topics().map(|topic| topic.sequence_queue())).collect()
+        own.into_iter().chain(self.view().topics().map(TopicSettings::sequence_queue)).collect()
     }
 
     /// A page of the events that are dead for a subscription, and where the next page begins.
@@ -54,7 +63,7 @@ impl Bus {
             after = from.after;
         }
         let mut found = Vec::new();
-        while let Some(queue) = places.next() {
+        for queue in places {
             loop {
                 let filter = Filter::state(MessageState::Dead);
                 let request = ListRequest { after, limit, ..ListRequest::new(queue.clone(), filter) };

@@ -19,6 +19,8 @@ use redrive_core::topic::Topic;
 pub(crate) const TOPIC_HEADER: &str = "redrive-topic";
 /// The header that says, where handlers run one after another, which subscriptions there were when it was published.
 pub(crate) const ORDER_HEADER: &str = "redrive-order";
+/// The header that says what type an event is, where its queue can tell no more types apart.
+pub(crate) const TYPE_HEADER: &str = "redrive-type";
 /// What the headers of attributes begin with.
 pub(crate) const ATTRIBUTE_PREFIX: &str = "ce-";
 /// Headers that publishers do not set by themselves.
@@ -129,10 +131,11 @@ impl Event {
     /// The event that a message is.
     pub(crate) fn of(message: &Message) -> Self {
         let spec = &message.spec;
+        let kind = spec.headers.get(TYPE_HEADER).and_then(|kind| EventType::new(kind).ok());
         Self {
             id: spec.id,
             topic: spec.headers.get(TOPIC_HEADER).unwrap_or_default().to_owned(),
-            kind: spec.kind.clone(),
+            kind: kind.unwrap_or_else(|| spec.kind.clone()),
             published_at: message.created_at,
             body: spec.body.clone(),
             content_type: spec.content_type.clone(),

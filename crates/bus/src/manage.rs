@@ -288,10 +288,17 @@ impl Bus {
         Ok(())
     }
 
-    /// Takes the function of a subscription away. Events wait from then on, or go to another instance.
-    pub fn stop_handling(&self, id: &SubscriptionId) {
-        self.handlers.write().unwrap_or_else(PoisonError::into_inner).remove(id);
-        self.sync_pump(Pump::Subscription(id.clone()));
+    /// Takes the function of a subscription away. Events wait from then on, or go to another instance. What it was given from
+    /// the subscription's own queue has ended, or was given back, when this returns.
+    pub async fn stop_handling(&self, id: &SubscriptionId) {
+        self.forget_handler(id);
+        self.end_pump(&Pump::Subscription(id.clone())).await;
+    }
+
+    fn forget_handler(&self, id: &SubscriptionId) {
+        let handler = self.handlers.write().unwrap_or_else(PoisonError::into_inner).remove(id);
+        // Whatever its end leads to, the lock is free again.
+        drop(handler);
     }
 
     /// The last attempts of a subscription at this instance, the newest first.
@@ -335,8 +342,8 @@ impl Bus {
         });
         let (gone, _) = gone.await?;
         self.view_mut().remove(id);
+        self.forget_handler(id);
         self.sync_pump(Pump::Subscription(id.clone()));
-        self.stop_handling(id);
         self.health.forget(id);
         self.deliveries.forget(id);
         self.in_flight.forget(id);
@@ -468,14 +475,14 @@ impl Bus {
                 let view = self.view();
                 (view.revision().next(what.clone()), view.revision_expect())
             };
-            let (expect, value, made) = make(self, next.number)?;
+            let (expect, value, result) = make(self, next.number)?;
             let entry = Write { key: what.key()?, expect, value };
             let count = Write { key: revision_key(), expect: counted, value: Some(next.encode()) };
             match self.broker.store().registry_write(Writes::new(vec![entry, count])?).await? {
                 WriteOutcome::Committed(versions) => {
                     let [entry, count] = <[Option<u64>; 2]>::try_from(versions).unwrap_or_default();
                     self.view_mut().set_revision(next, count.unwrap_or_default());
-                    return Ok((made, entry.unwrap_or_default()));
+                    return Ok((result, entry.unwrap_or_default()));
                 }
                 WriteOutcome::Conflict { .. } => self.refresh().await?,
             }

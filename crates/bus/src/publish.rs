@@ -12,12 +12,12 @@ use redrive_core::message::{MessageId, MessageType, Source, Spec};
 use redrive_core::queue::QueueName;
 use redrive_core::subscription::{SubscriptionId, is_reserved, relay_queue};
 use redrive_core::topic::Topic;
-use redrive_store::{EnqueueOutcome, EnqueueRefusal};
+use redrive_store::{EnqueueOutcome, EnqueueRefusal, Filter, Limit, ListRequest};
 
 use crate::bus::Bus;
 use crate::dispatch::merged_policy;
 use crate::error::BusError;
-use crate::event::{self, NewEvent, ORDER_HEADER};
+use crate::event::{self, NewEvent, ORDER_HEADER, TYPE_HEADER};
 use crate::relay::Errand;
 use crate::subscription::Subscription;
 use crate::topic::{Dispatch, TopicSettings};
@@ -94,6 +94,11 @@ impl Bus {
         let outcomes = self.enqueue_plans(plans).await;
         self.metrics.published(&outcomes);
         Ok(outcomes)
+    }
+
+    /// How many subscriptions would want an event on that topic, as far as its headers let them.
+    pub fn reaches(&self, topic: &Topic) -> usize {
+        self.view().matching(topic).len()
     }
 
     fn plan(
@@ -188,12 +193,7 @@ impl Bus {
     async fn mend(&self, plan: &mut Plan, at: usize, refusal: EnqueueRefusal) -> Result<(), BusError> {
         let Some(message) = plan.messages.get_mut(at) else { return Ok(()) };
         match &refusal {
-            EnqueueRefusal::TooManyClasses { .. } if has_class(&message.draft.spec) => {
-                // Its type and source are in its headers; consumers of this queue can ask for neither any more.
-                message.draft.spec.kind = MessageType::default();
-                message.draft.spec.source = Source::default();
-                Ok(())
-            }
+            EnqueueRefusal::TooManyClasses { .. } => self.squeeze(message).await,
             EnqueueRefusal::QueueNotFound(missing) if is_reserved(&missing.0) => {
                 if !self.mend_queue(&missing.0).await? {
                     plan.messages.remove(at);
@@ -216,6 +216,23 @@ impl Bus {
             }
             _ => Err(BusError::Refused { queue: message.queue.as_str().to_owned(), refusal }),
         }
+    }
+
+    /// Takes an event into a queue that can tell no more types apart: first as one of no type, then as one of a type that is
+    /// there. What it really is, is in its headers; only who asks a queue for a type is told less.
+    pub(crate) async fn squeeze(&self, message: &mut NewMessage) -> Result<(), BusError> {
+        let spec = &mut message.draft.spec;
+        if spec.headers.get(TYPE_HEADER).is_none() {
+            spec.headers.set(TYPE_HEADER, spec.kind.as_str().to_owned())?;
+            (spec.kind, spec.source) = (MessageType::default(), Source::default());
+            return Ok(());
+        }
+        let first =
+            ListRequest { limit: Limit::ONE, ..ListRequest::new(message.queue.clone(), Filter::default()) };
+        if let Some(there) = self.broker.list(first).await?.messages.into_iter().next() {
+            (spec.kind, spec.source) = (there.spec.kind, there.spec.source);
+        }
+        Ok(())
     }
 
     /// Makes a queue of the bus that is missing; says whether it is still needed.
@@ -258,10 +275,6 @@ pub(crate) fn fan_out<'a>(
 
 fn has_plain(messages: &[NewMessage]) -> bool {
     messages.iter().any(|message| !is_reserved(&message.queue))
-}
-
-fn has_class(spec: &Spec) -> bool {
-    spec.kind != MessageType::default() || spec.source != Source::default()
 }
 
 fn was_not_enqueued(outcome: &EnqueueOutcome) -> bool {

@@ -170,7 +170,7 @@ impl Subscription {
                 retry: written.retry.read()?,
                 timeout: written.timeout_ms.map(Millis::new),
                 max_in_flight: written.max_in_flight,
-                breaker: written.breaker.map(|breaker| breaker.map(|breaker| breaker.read())),
+                breaker: written.breaker.map(|breaker| breaker.map(WrittenBreaker::read)),
             },
             state,
             failing_since: written.failing_since.map(Timestamp::from_millis),

@@ -10,18 +10,19 @@
 use std::sync::Arc;
 
 use redrive_broker::Target as Lease;
-use redrive_broker::{Act, Delivery, Extend, LeaseCall, Nack, NewMessage, Trigger};
+use redrive_broker::{Act, Delivery, Extend, LeaseCall, Nack, NewMessage, Settlement, Trigger};
 use redrive_core::invalid::Invalid;
+use redrive_core::lease::ConsumerName;
 use redrive_core::limits::{BATCH_BYTES_MAX, BATCH_ITEMS_MAX};
 use redrive_core::message::{
-    Body, Checkpoint, Dedup, DedupKey, ErrorText, Headers, Message, MessageId, Spec, Uniqueness,
+    Body, Checkpoint, Dedup, DedupKey, ErrorText, Headers, Message, MessageId, MessageType, Spec, Uniqueness,
 };
 use redrive_core::policy::{Asked, RetryOverride};
 use redrive_core::queue::{QueueConfig, QueueName};
-use redrive_core::subscription::{SubscriptionId, relay_queue};
+use redrive_core::subscription::{SubscriptionId, is_reserved, relay_queue};
 use redrive_core::time::{Millis, Timestamp};
 use redrive_core::topic::Topic;
-use redrive_store::{EnqueueOutcome, EnqueueRefusal, Filter, ListRequest};
+use redrive_store::{EnqueueOutcome, EnqueueRefusal, Filter, Limit, ListRequest, Selection};
 use serde::{Deserialize, Serialize};
 
 use crate::bus::Bus;
@@ -160,7 +161,7 @@ impl Bus {
         let replay = self.broker.event_ids(1)?.pop().unwrap_or(MessageId::MIN);
         let body = NewEvent { body: Body::default(), ..NewEvent::default() };
         let mut spec = errand.wrap(body.spec(&Topic::new("replay")?, replay)?)?;
-        spec.kind = redrive_core::message::MessageType::new("replay")?;
+        spec.kind = MessageType::new("replay")?;
         self.ensure_relay().await?;
         let message = event::message(relay_queue(), spec, None);
         let outcome = self.broker.enqueue_existing(vec![message], true).await?.pop().transpose()?;
@@ -173,7 +174,7 @@ impl Bus {
 
     /// Replays to a subscription that are under way.
     pub async fn replays(&self, id: &SubscriptionId) -> Result<Vec<ReplayProgress>, BusError> {
-        let kind = redrive_core::message::MessageType::new("replay")?;
+        let kind = MessageType::new("replay")?;
         let filter = Filter { kinds: vec![kind], ..Filter::default() };
         let page = match self.broker.list(ListRequest::new(relay_queue(), filter)).await {
             Ok(page) => page,
@@ -197,13 +198,9 @@ impl Bus {
         if !self.replays(id).await?.iter().any(|one| one.id == replay) {
             return Err(BusError::ReplayNotFound(replay));
         }
-        let selection = redrive_store::Selection::new(relay_queue(), Filter::ids([replay]));
+        let selection = Selection::new(relay_queue(), Filter::ids([replay]));
         self.broker.store().discard(self.at(), selection, true).await?;
         Ok(())
-    }
-
-    pub(crate) fn errand_call(&self, consumer: redrive_core::lease::ConsumerName) -> LeaseCall {
-        LeaseCall { time: Some(LEASE), ..LeaseCall::new(relay_queue(), redrive_store::Limit::ONE, consumer) }
     }
 
     /// Does one errand, and settles it.
@@ -240,7 +237,7 @@ impl Bus {
             time: Some(LEASE),
             checkpoint: Some(Checkpoint::new(checkpoint)?),
         };
-        match self.broker.extend(vec![extend]).await?.pop().and_then(|answer| answer.applied()) {
+        match self.broker.extend(vec![extend]).await?.pop().and_then(Settlement::applied) {
             Some(_) => Ok(()),
             None => Err(BusError::Busy),
         }
@@ -286,9 +283,7 @@ impl Bus {
         for (message, outcome) in messages.into_iter().zip(outcomes) {
             let EnqueueOutcome::Refused(refusal) = outcome? else { continue };
             let again = match &refusal {
-                EnqueueRefusal::QueueNotFound(missing)
-                    if redrive_core::subscription::is_reserved(&missing.0) =>
-                {
+                EnqueueRefusal::QueueNotFound(missing) if is_reserved(&missing.0) => {
                     if !self.mend_queue(&missing.0).await? {
                         continue;
                     }
@@ -296,8 +291,7 @@ impl Bus {
                 }
                 EnqueueRefusal::TooManyClasses { .. } => {
                     let mut plain = message.clone();
-                    plain.draft.spec.kind = redrive_core::message::MessageType::default();
-                    plain.draft.spec.source = redrive_core::message::Source::default();
+                    self.squeeze(&mut plain).await?;
                     Some(plain)
                 }
                 _ => None,
@@ -370,6 +364,11 @@ impl Bus {
             }
         }
     }
+}
+
+/// How the relay asks for its next errand.
+pub(crate) fn errand_call(consumer: ConsumerName) -> LeaseCall {
+    LeaseCall { time: Some(LEASE), ..LeaseCall::new(relay_queue(), Limit::ONE, consumer) }
 }
 
 /// Messages in groups that each fit into one call.

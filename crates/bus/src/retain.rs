@@ -110,10 +110,11 @@ fn gather(records: Vec<LogRecord>) -> Vec<Retained> {
         whole.extend_from_slice(part);
         if *flag == LAST {
             let whole = std::mem::take(&mut whole).freeze();
-            match read(whole, sequence, at) {
-                Some(event) => found.push(event),
-                None => tracing::warn!(sequence, "an event that a topic retained cannot be read"),
+            let event = read(whole, sequence, at);
+            if event.is_none() {
+                tracing::warn!(sequence, "an event that a topic retained cannot be read");
             }
+            found.extend(event);
         }
     }
     found
@@ -179,7 +180,7 @@ impl Bus {
             return Ok(0);
         }
         // Behind `low` is a record that is too old, behind `high` is none that is.
-        let (mut low, mut high) = (oldest.sequence, oldest.sequence.saturating_add(1));
+        let (mut low, mut high) = (oldest.sequence.saturating_sub(1), oldest.sequence.max(1));
         while first(high).await?.is_some_and(|record| record.at < from) {
             low = high;
             high = high.saturating_mul(2);
@@ -215,6 +216,7 @@ impl Bus {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::EventType;
 
     fn event(size: usize) -> NewEvent {
         NewEvent {
@@ -238,7 +240,7 @@ mod tests {
         for one in &read {
             assert_eq!((one.id, &one.topic), (id, &topic));
             assert_eq!(one.event.headers.get("region"), Some("eu"));
-            assert_eq!(one.event.kind.as_ref().map(|kind| kind.as_str()), Some("orders.created"));
+            assert_eq!(one.event.kind.as_ref().map(EventType::as_str), Some("orders.created"));
         }
         // The first record of a large event was let go.
         let cut = gather(kept.into_iter().skip(3).collect());

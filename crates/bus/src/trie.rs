@@ -161,15 +161,12 @@ impl<T: Copy + PartialEq> Trie<T> {
 
     fn grow(&mut self, at: u32, segment: &str) -> u32 {
         let node = Node::new(segment == ANY);
-        let new = match self.free.pop() {
-            Some(free) => {
-                *self.node_mut(free) = node;
-                free
-            }
-            None => {
-                self.nodes.push(node);
-                u32::try_from(self.nodes.len() - 1).expect("fewer patterns than that")
-            }
+        let new = if let Some(free) = self.free.pop() {
+            *self.node_mut(free) = node;
+            free
+        } else {
+            self.nodes.push(node);
+            u32::try_from(self.nodes.len() - 1).expect("fewer patterns than that")
         };
         let parent = self.node_mut(at);
         match segment {

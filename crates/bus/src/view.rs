@@ -144,17 +144,21 @@ impl View {
     fn put_entry(&mut self, entry: &Entry) {
         let (name, version) = (entry.key.name.as_str(), entry.version);
         match entry.key.kind {
-            EntryKind::Subscription => match Subscription::decode(name, version, &entry.value) {
-                Some(subscription) => self.put(Arc::new(subscription)),
-                None => {
-                    tracing::error!(subscription = name, "a subscription cannot be read, and gets nothing")
+            EntryKind::Subscription => {
+                if let Some(subscription) = Subscription::decode(name, version, &entry.value) {
+                    self.put(Arc::new(subscription));
+                } else {
+                    tracing::error!(subscription = name, "a subscription cannot be read, and gets nothing");
                 }
-            },
+            }
             EntryKind::Topic if name == REVISION => {}
-            EntryKind::Topic => match TopicSettings::decode(name, version, &entry.value) {
-                Some(settings) => self.put_topic(settings),
-                None => tracing::error!(topic = name, "the settings of a topic cannot be read"),
-            },
+            EntryKind::Topic => {
+                if let Some(settings) = TopicSettings::decode(name, version, &entry.value) {
+                    self.put_topic(settings);
+                } else {
+                    tracing::error!(topic = name, "the settings of a topic cannot be read");
+                }
+            }
             _ => {}
         }
     }
@@ -265,7 +269,9 @@ impl Bus {
             let mut after = None;
             loop {
                 let page = self.broker.store().registry_list(kind, after.as_ref(), Limit::MAX).await?;
-                page.iter().for_each(|entry| view.put_entry(entry));
+                for entry in &page {
+                    view.put_entry(entry);
+                }
                 after = page.into_iter().next_back().map(|entry| entry.key.name);
                 if after.is_none() {
                     break;

@@ -1,7 +1,7 @@
 //! Dead letters: a look at them, and the way back.
 
 use bytes::Bytes;
-use redrive_broker::{NewOperation, Work};
+use redrive_broker::{Broker, NewOperation, OperationId, Work};
 use redrive_core::message::{Message, Note, State};
 use redrive_store::{Filter, Limit, ListRequest};
 
@@ -39,7 +39,7 @@ pub enum Which {
 }
 
 impl Which {
-    fn filter(self) -> Result<Filter, Error> {
+    pub(crate) fn filter(self) -> Result<Filter, Error> {
         let dead = Filter::state(State::Dead);
         Ok(match self {
             Self::All => dead,
@@ -70,23 +70,27 @@ impl Redrive {
 
     /// Brings dead letters back: they are ready, with no attempt counted. Answers how many.
     pub async fn redrive(&self, queue: &str, which: Which) -> Result<u64, Error> {
-        let broker = self.broker();
-        // From here on the end of the operation is not missed.
-        let mut events = broker.watch(None);
         let new = NewOperation {
             queue: queue.parse()?,
             filter: which.filter()?,
             work: Work::Redrive { by: Note::new("this program")?, reason: Note::new("Redrive::redrive")? },
             rate: None,
         };
-        let id = broker.start_operation(new).await?.id;
-        loop {
-            let operation = broker.operation(id).await?;
-            if operation.state.is_ended() {
-                return Ok(operation.progress.applied);
-            }
-            drop(events.next().await);
+        let operation = self.broker().start_operation(new).await?;
+        applied(self.broker(), operation.id).await
+    }
+}
+
+/// Waits for the end of an operation. Answers how many messages it was applied to.
+pub(crate) async fn applied(broker: &Broker, id: OperationId) -> Result<u64, Error> {
+    // From here on the end of the operation is not missed.
+    let mut events = broker.watch(None);
+    loop {
+        let operation = broker.operation(id).await?;
+        if operation.state.is_ended() {
+            return Ok(operation.progress.applied);
         }
+        drop(events.next().await);
     }
 }
 

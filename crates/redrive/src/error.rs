@@ -1,6 +1,7 @@
 //! Why something was not done.
 
 use redrive_broker::BrokerError;
+use redrive_bus::BusError;
 use redrive_core::invalid::Invalid;
 use redrive_store::{EnqueueRefusal, RetryAdvice, StoreError};
 use thiserror::Error;
@@ -17,6 +18,33 @@ pub enum Error {
     /// The body cannot be written as JSON.
     #[error("{0}")]
     Body(String),
+    /// The event bus said no.
+    #[error(transparent)]
+    Bus(BusError),
+    /// A subscription was given no name, and the one that follows from its pattern is that of another.
+    #[error(
+        "a subscription to {pattern} would be called {name}, and another one is already: \
+         give it a name of its own with `.name(…)`"
+    )]
+    NameTaken {
+        /// The name.
+        name: String,
+        /// The pattern from which it follows.
+        pattern: String,
+    },
+    /// A handler of that name is at work in this program.
+    #[error("a handler for {0} is at work already: stop that one first, or give this one another name")]
+    AlreadyHandled(String),
+    /// There is a subscription of that name that goes elsewhere.
+    #[error(
+        "{name} is a subscription with another target, of the kind {target}: end that one first, or use another name"
+    )]
+    OtherTarget {
+        /// The name.
+        name: String,
+        /// What kind of target it has.
+        target: &'static str,
+    },
     /// Somebody still uses the directory: a worker that was not shut down, or another handle.
     #[error("the directory is still in use: shut the workers down first")]
     InUse,
@@ -38,7 +66,11 @@ impl Error {
         match self {
             Self::Broker(error) => error.code(),
             Self::NotEnqueued(refusal) => refusal.code(),
+            Self::Bus(error) => error.code(),
             Self::Body(_) => "INVALID_ARGUMENT",
+            Self::NameTaken { .. } | Self::AlreadyHandled(_) | Self::OtherTarget { .. } => {
+                "SUBSCRIPTION_EXISTS"
+            }
             Self::InUse => "IN_USE",
         }
     }
@@ -47,8 +79,20 @@ impl Error {
         match self {
             Self::Broker(error) => error.advice(),
             Self::NotEnqueued(refusal) => refusal.advice(),
-            Self::Body(_) => RetryAdvice::GiveUp,
+            Self::Bus(error) => error.advice(),
+            Self::Body(_) | Self::NameTaken { .. } | Self::AlreadyHandled(_) | Self::OtherTarget { .. } => {
+                RetryAdvice::GiveUp
+            }
             Self::InUse => RetryAdvice::Retry,
+        }
+    }
+}
+
+impl From<BusError> for Error {
+    fn from(error: BusError) -> Self {
+        match error {
+            BusError::Broker(error) => Self::Broker(error),
+            error => Self::Bus(error),
         }
     }
 }

@@ -13,7 +13,7 @@ use redrive_broker::{
 use redrive_client::{Ask, Heard, LeaseError, Line, Refusal, Say, Settle, Settled, Transport, Verdict};
 use redrive_core::message::{Checkpoint, ErrorText};
 use redrive_core::policy::{Asked, Verdict as Judgement};
-use redrive_core::queue::QueueConfig;
+use redrive_core::queue::{QueueConfig, QueueName};
 use redrive_core::time::{Millis, Timestamp};
 use redrive_store::{CreateQueue, Judged, Limit, QueueError};
 use tokio::sync::mpsc;
@@ -40,18 +40,23 @@ impl Local {
             return Err(BrokerError::Stopping);
         }
         let call = convert::ask(ask)?;
-        match self.broker.get_queue(&call.queue).await {
-            Err(BrokerError::Queue(QueueError::NotFound(_))) if self.broker.config().auto_create => {
-                let request = CreateQueue { name: call.queue.clone(), config: QueueConfig::default() };
-                match self.broker.create_queue(request).await {
-                    // Somebody else was quicker.
-                    Err(BrokerError::Queue(QueueError::AlreadyExists(_))) => {}
-                    created => drop(created?),
-                }
-            }
-            found => drop(found?),
-        }
+        ensure_queue(&self.broker, &call.queue).await?;
         Ok(call)
+    }
+}
+
+/// Makes a queue that is not there, where queues come into being by being used.
+pub(crate) async fn ensure_queue(broker: &Broker, name: &QueueName) -> Result<(), BrokerError> {
+    match broker.get_queue(name).await {
+        Err(BrokerError::Queue(QueueError::NotFound(_))) if broker.config().auto_create => {
+            let request = CreateQueue { name: name.clone(), config: QueueConfig::default() };
+            match broker.create_queue(request).await {
+                // Somebody else was quicker.
+                Err(BrokerError::Queue(QueueError::AlreadyExists(_))) => Ok(()),
+                created => created.map(drop),
+            }
+        }
+        found => found.map(drop),
     }
 }
 
@@ -186,13 +191,10 @@ struct Batch {
 
 impl Batch {
     fn add(&mut self, settle: Settle) -> Result<(), BrokerError> {
-        let delay = |delay: Option<std::time::Duration>| {
-            delay.map(|delay| convert::millis(delay).min(redrive_core::limits::DELAY_MAX))
-        };
         match settle {
             Settle::Ack { receipt } => self.acks.push(receipt),
             Settle::Nack { receipt, error, delay: asked } => {
-                let asked = delay(asked).map_or(Asked::Nothing, Asked::AtLeast);
+                let asked = asked.map(convert::delay).map_or(Asked::Nothing, Asked::AtLeast);
                 self.nacks.push(Nack { receipt, asked, error: ErrorText::new(error), checkpoint: None });
             }
             Settle::Extend { receipt, time, checkpoint } => {
@@ -203,7 +205,7 @@ impl Batch {
             }
             Settle::Release { receipt, delay: asked } => {
                 let target = Target::Receipt(receipt.clone());
-                self.releases.push((receipt, Release { target, delay: delay(asked) }));
+                self.releases.push((receipt, Release { target, delay: asked.map(convert::delay) }));
             }
             Settle::Bury { receipt, reason } => {
                 self.buries.push(Bury { receipt, error: ErrorText::new(reason) });

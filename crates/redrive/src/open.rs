@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redrive_broker::{Background, Broker, BrokerConfig, BrokerError, Clock};
+use redrive_bus::BusConfig;
+use redrive_bus::webhook::WebhookConfig;
 use redrive_client::{Enqueued, NewMessage, QueueSettings, Running, Stats, Worker};
 use redrive_core::message::{MessageId, State};
 use redrive_core::receipt::ReceiptKey;
@@ -14,10 +16,12 @@ use redrive_store_memory::MemoryStore;
 use serde::Serialize;
 use tokio::sync::Mutex;
 
+use crate::bus::{EventBus, Slot};
 use crate::clock::{EmbeddedClock, WallClock};
 use crate::convert;
 use crate::error::Error;
 use crate::local::Local;
+use crate::webhook::WebhookOptions;
 
 pub use redrive_store_embedded::Durability;
 
@@ -31,17 +35,29 @@ pub struct OpenOptions {
     pub durability: Durability,
     /// Whether a queue comes into being by the first message or worker for it; it does, where nothing is said.
     pub auto_create: bool,
+    /// How the event bus calls webhooks; to public addresses only, where nothing is said. `None` is not at all.
+    pub webhooks: Option<WebhookOptions>,
+    /// How long handlers of events may still take when it is closed; 5 seconds, where nothing is said. What takes longer is
+    /// dropped, and its events are given back.
+    pub grace: Duration,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self { durability: Durability::Sync, auto_create: true }
+        Self {
+            durability: Durability::Sync,
+            auto_create: true,
+            webhooks: Some(WebhookOptions::default()),
+            grace: Duration::from_secs(5),
+        }
     }
 }
 
 /// A broker in this process. Clones are handles to the same.
 #[derive(Debug, Clone)]
 pub struct Redrive {
+    /// Goes before its broker.
+    bus: Arc<Slot>,
     broker: Broker,
     background: Arc<Mutex<Option<Background>>>,
     /// Whose end is waited for.
@@ -57,6 +73,8 @@ impl Redrive {
     /// The same with options.
     pub async fn open_with(dir: impl AsRef<Path>, options: OpenOptions) -> Result<Self, Error> {
         let config = BrokerConfig { auto_create: options.auto_create, ..BrokerConfig::default() };
+        let webhooks = options.webhooks.map(WebhookOptions::into_config).transpose()?;
+        let bus = BusConfig { webhooks, grace: convert::millis(options.grace), ..BusConfig::default() };
         let settings = redrive_store_embedded::Options {
             defaults: config.defaults.clone(),
             durability: options.durability,
@@ -67,7 +85,7 @@ impl Redrive {
         let opened = tokio::task::spawn_blocking(move || EmbeddedStore::open(dir, settings)).await;
         let store = Arc::new(opened.map_err(|error| BrokerError::from(unknown(error)))??);
         let clock = Arc::new(EmbeddedClock(store.clock()));
-        let mut redrive = Self::start(Arc::clone(&store) as Arc<dyn Store>, clock, config).await?;
+        let mut redrive = Self::start(Arc::clone(&store) as Arc<dyn Store>, clock, config, bus).await?;
         redrive.store = Some(store);
         Ok(redrive)
     }
@@ -83,16 +101,24 @@ impl Redrive {
         let config = BrokerConfig { auto_create: true, ..BrokerConfig::default() };
         let mut options = redrive_store_memory::Options::new(ReceiptKey::new(key));
         options.defaults = config.defaults.clone();
-        Self::start(Arc::new(MemoryStore::new(options)), clock, config).await
+        let bus = BusConfig { webhooks: Some(WebhookConfig::default()), ..BusConfig::default() };
+        Self::start(Arc::new(MemoryStore::new(options)), clock, config, bus).await
     }
 
     async fn start(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
         config: BrokerConfig,
+        bus: BusConfig,
     ) -> Result<Self, Error> {
         let (broker, background) = Broker::start(store, clock, config).await?;
-        Ok(Self { broker, background: Arc::new(Mutex::new(Some(background))), store: None })
+        let bus = Arc::new(Slot::new(broker.clone(), bus).await?);
+        Ok(Self { bus, broker, background: Arc::new(Mutex::new(Some(background))), store: None })
+    }
+
+    /// The way to the event bus. It is there without being asked for, and costs nothing where nobody does.
+    pub fn bus(&self) -> EventBus {
+        EventBus::new(&self.bus)
     }
 
     pub(crate) fn broker(&self) -> &Broker {
@@ -141,18 +167,7 @@ impl Redrive {
 
     /// What is in a queue.
     pub async fn stats(&self, queue: &str) -> Result<Stats, Error> {
-        let stats = self.broker.stats(&queue.parse()?).await?;
-        Ok(Stats {
-            delayed: stats.states.of(State::Delayed),
-            ready: stats.states.of(State::Ready),
-            leased: stats.states.of(State::Leased),
-            dead: stats.states.of(State::Dead),
-            done: stats.states.of(State::Done),
-            overdue: stats.overdue,
-            oldest_ready_age: stats
-                .oldest_ready
-                .map(|since| Duration::from_millis(stats.at.since(since).get())),
-        })
+        Ok(convert::stats(&self.broker.stats(&queue.parse()?).await?))
     }
 
     /// In which state a message is; `None` where it is gone, because it is done or was discarded.
@@ -170,14 +185,15 @@ impl Redrive {
         worker.start(Arc::new(Local::new(self.broker.clone())))
     }
 
-    /// Ends the broker, and gets everything onto the disk. Workers are shut down before. What they hold after this they
+    /// Ends the event bus, whose handlers have a grace, then the broker, and gets everything onto the disk. Workers are shut down before. What they hold after this they
     /// can settle when the directory was opened again, as long as nobody else got it meanwhile.
     pub async fn close(self) -> Result<(), Error> {
+        self.bus.close().await;
         if let Some(background) = self.background.lock().await.take() {
             background.stop().await;
         }
-        let Self { broker, background, store } = self;
-        drop((broker, background));
+        let Self { bus, broker, background, store } = self;
+        drop((bus, broker, background));
         let Some(mut store) = store else { return Ok(()) };
         let end = tokio::time::Instant::now() + LET_GO;
         loop {

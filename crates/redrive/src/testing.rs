@@ -32,6 +32,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redrive_broker::{Clock, ManualClock};
+use redrive_core::subscription::SubscriptionId;
 
 use crate::clock::WallClock;
 use crate::convert::millis;
@@ -69,6 +70,11 @@ impl TimeTravel {
             }
             drop(events.next().await);
         }
+    }
+
+    /// Waits until nothing of a subscription is ready or under way. What is delayed or dead does not count.
+    pub async fn drain_subscription(&self, name: &str) -> Result<(), Error> {
+        self.drain(name.parse::<SubscriptionId>()?.queue().as_str()).await
     }
 }
 

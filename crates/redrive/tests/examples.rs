@@ -54,6 +54,22 @@ fn embedded() {
 }
 
 #[test]
+fn event_bus() {
+    let said = said(example("event_bus"));
+    let mut lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines.remove(0), "published to 2 subscriptions");
+    let (mail, bank): (Vec<&str>, Vec<&str>) = lines.into_iter().partition(|line| line.starts_with("mail"));
+    assert_eq!(mail, ["mail: order.created 7"]);
+    assert_eq!(bank, ["bank: attempt 1 failed", "bank: attempt 2 failed", "bank: 1250 cents in attempt 3"]);
+}
+
+#[test]
+fn webhook() {
+    let said = said(example("webhook"));
+    assert_eq!(said, "received 7\nforged: no signature in `webhook-signature` is right\n");
+}
+
+#[test]
 fn sql_transaction() {
     // A server of its own: the example uses the schema and the queue that a reader would.
     let server = redrive_test_servers::Postgres::start(redrive_test_servers::Settings::default()).unwrap();

@@ -1,5 +1,6 @@
 //! One attempt to bring an event to a target, whatever the target is: once, and within its time.
 
+use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -35,6 +36,8 @@ pub(crate) enum Failure {
     Bury(String),
     /// The endpoint says that it is gone for good.
     Gone,
+    /// The handler gives it back unharmed.
+    Release(Option<Millis>),
     /// The target is not at this instance.
     Elsewhere,
 }
@@ -44,11 +47,17 @@ impl Failure {
         Self::Retry { error: error.into(), asked: Asked::Nothing }
     }
 
+    /// Whether that was an attempt at all.
+    fn is_attempt(&self) -> bool {
+        !matches!(self, Self::Elsewhere | Self::Release(_))
+    }
+
     /// What is kept with the message.
     pub(crate) fn text(&self) -> &str {
         match self {
             Self::Retry { error, .. } | Self::Bury(error) => error,
             Self::Gone => "the endpoint answered 410: it is gone",
+            Self::Release(_) => "the handler gave it back",
             Self::Elsewhere => "the handler is not at this instance",
         }
     }
@@ -61,6 +70,7 @@ impl From<HandlerFailure> for Failure {
                 Self::Retry { error, asked: after.map_or(Asked::Nothing, Asked::AtLeast) }
             }
             HandlerFailure::Bury { error } => Self::Bury(error),
+            HandlerFailure::Release { after } => Self::Release(after),
         }
     }
 }
@@ -86,7 +96,7 @@ impl Bus {
             }
         };
         let (id, took) = (&subscription.id, self.broker.now().since(began));
-        if result != Err(Failure::Elsewhere) {
+        if result.as_ref().err().is_none_or(Failure::is_attempt) {
             let outcome = match &result {
                 Ok(()) => Outcome::Delivered,
                 Err(failure) => Outcome::Failed(failure.text().to_owned()),
@@ -126,10 +136,10 @@ impl Bus {
             deadline,
             lease_id: message.lease().map(|lease| lease.id),
         };
-        let handled = AssertUnwindSafe(async move { handler.handle(incoming).await }).catch_unwind();
-        match handled.await {
+        let ran = AssertUnwindSafe(async move { handler.handle(incoming).await }).catch_unwind();
+        match ran.await {
             Ok(result) => Ok(result?),
-            Err(_) => Err(Failure::retry("the handler panicked")),
+            Err(panic) => Err(Failure::retry(format!("the handler panicked: {}", text(&*panic)))),
         }
     }
 
@@ -187,4 +197,10 @@ impl Bus {
     ) -> Option<Arc<dyn super::Handler>> {
         self.handlers.read().unwrap_or_else(std::sync::PoisonError::into_inner).get(id).cloned()
     }
+}
+
+/// What a panic says.
+fn text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no text")
 }

@@ -37,6 +37,7 @@ impl Bus {
                 self.disable(&subscription, WhyDisabled::Gone).await;
                 self.settle(message, &give_back(receipt, None)).await
             }
+            Err(Failure::Release(delay)) => self.settle(message, &give_back(receipt, delay)).await,
             Err(Failure::Elsewhere) => self.settle(message, &give_back(receipt, Some(ELSEWHERE))).await,
         };
     }

@@ -53,6 +53,11 @@ pub enum HandlerFailure {
         /// What is wrong with it.
         error: String,
     },
+    /// Nothing is wrong with it, but not now: it goes back, and the attempt does not count.
+    Release {
+        /// How long to wait at least.
+        after: Option<Millis>,
+    },
 }
 
 /// A function of this process to which events are brought. It is dropped when its time is over.

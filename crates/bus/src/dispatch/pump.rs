@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tokio::task::{Id, JoinHandle, JoinSet};
 
 use crate::bus::Bus;
-use crate::relay::ERRANDS_MAX;
+use crate::relay::{ERRANDS_MAX, errand_call};
 use crate::subscription::{State, Target};
 use crate::topic::Dispatch;
 
@@ -47,8 +47,21 @@ struct Running {
 #[derive(Debug, Default)]
 pub(crate) struct Pumps {
     running: HashMap<Pump, Running>,
+    /// Those that are not needed any more and still wind up.
+    ending: Vec<JoinHandle<()>>,
     /// Whether the bus ends, and starts none.
     ended: bool,
+}
+
+impl Pumps {
+    /// Tells a pump to end. What is answered is closed when it has.
+    fn end(&mut self, pump: &Pump) -> Option<watch::Sender<bool>> {
+        let Running { stop, task } = self.running.remove(pump)?;
+        stop.send_replace(true);
+        self.ending.retain(|ending| !ending.is_finished());
+        self.ending.push(task);
+        Some(stop)
+    }
 }
 
 type Leasing = Pin<Box<dyn Future<Output = Result<Vec<Delivery>, BrokerError>> + Send>>;
@@ -67,8 +80,16 @@ impl Bus {
             let (bus, kind) = (self.clone(), pump.clone());
             let task = tokio::spawn(async move { bus.run_pump(kind, stopped).await });
             pumps.running.insert(pump, Running { stop, task });
-        } else if !needed && let Some(running) = pumps.running.remove(&pump) {
-            running.stop.send_replace(true);
+        } else if !needed {
+            pumps.end(&pump);
+        }
+    }
+
+    /// Ends a pump, and waits until nothing of it is under way.
+    pub(crate) async fn end_pump(&self, pump: &Pump) {
+        let ending = self.pumps.lock().unwrap_or_else(PoisonError::into_inner).end(pump);
+        if let Some(stop) = ending {
+            stop.closed().await;
         }
     }
 
@@ -84,7 +105,9 @@ impl Bus {
             let running = self.pumps.lock().unwrap_or_else(PoisonError::into_inner);
             pumps.extend(running.running.keys().filter(|pump| **pump != Pump::Relay).cloned());
         }
-        pumps.into_iter().for_each(|pump| self.sync_pump(pump));
+        for pump in pumps {
+            self.sync_pump(pump);
+        }
     }
 
     fn needs(&self, pump: &Pump) -> bool {
@@ -108,25 +131,33 @@ impl Bus {
 
     /// Ends all pumps: what is under way has a while, and is then given back.
     pub(crate) async fn stop_pumps(&self) {
-        for running in self.end_pumps() {
-            running.stop.send_replace(true);
-            drop(running.task.await);
+        for task in self.end_pumps() {
+            drop(task.await);
         }
+        self.forget_handlers();
     }
 
     /// The same without waiting: what is under way is cut off, and its lease runs out.
     pub(crate) fn drop_pumps(&self) {
-        self.end_pumps().iter().for_each(|running| running.task.abort());
+        self.end_pumps().iter().for_each(JoinHandle::abort);
+        self.forget_handlers();
     }
 
-    fn end_pumps(&self) -> Vec<Running> {
+    fn end_pumps(&self) -> Vec<JoinHandle<()>> {
         let mut pumps = self.pumps.lock().unwrap_or_else(PoisonError::into_inner);
         pumps.ended = true;
-        let all: Vec<Running> = pumps.running.drain().map(|(_, running)| running).collect();
-        for running in &all {
-            running.stop.send_replace(true);
+        let running: Vec<Pump> = pumps.running.keys().cloned().collect();
+        for pump in running {
+            pumps.end(&pump);
         }
-        all
+        std::mem::take(&mut pumps.ending)
+    }
+
+    /// Lets go of all functions, and so of what they hold: that may be what holds this bus.
+    fn forget_handlers(&self) {
+        let handlers = std::mem::take(&mut *self.handlers.write().unwrap_or_else(PoisonError::into_inner));
+        // Whatever their ends lead to, the lock is free again.
+        drop(handlers);
     }
 
     async fn run_pump(&self, pump: Pump, mut stop: watch::Receiver<bool>) {
@@ -166,7 +197,7 @@ impl Bus {
     fn call(&self, pump: &Pump) -> Option<(usize, LeaseCall)> {
         let consumer = ConsumerName::new(CONSUMER).unwrap_or_default();
         match pump {
-            Pump::Relay => Some((ERRANDS_MAX, self.errand_call(consumer))),
+            Pump::Relay => Some((ERRANDS_MAX, errand_call(consumer))),
             Pump::Subscription(id) => {
                 let subscription = self.view().subscription(id)?;
                 let call = LeaseCall::new(subscription.queue(), Limit::ONE, consumer);

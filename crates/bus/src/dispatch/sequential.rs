@@ -149,7 +149,9 @@ impl Bus {
         }
         let all = self.sequence_of(&message);
         let policy = merged_policy(all.iter().map(Arc::as_ref));
-        let point = SequencePoint::of(&message);
+        let mut point = SequencePoint::of(&message);
+        // Nobody waits for who is not there any more.
+        point.waiting.retain(|order| all.iter().any(|one| one.order == *order));
         let mut run = Run { bus: self, message, receipt, point, wait_until: None, policy };
         let ended = run.through(&all).await;
         run.settle(ended).await;
@@ -178,8 +180,8 @@ impl Run<'_> {
                 }
             };
             // What the ones before achieved is written down before anything more happens.
-            if !(first && subscription.lease_time() <= LEASE) && !self.go_on(subscription.lease_time()).await
-            {
+            let leased = first && subscription.lease_time() <= LEASE;
+            if !leased && !self.go_on(subscription.lease_time()).await {
                 self.free(subscription, probe).await;
                 return Ended::Lost;
             }
@@ -271,6 +273,9 @@ impl Run<'_> {
             Ended::Through => {
                 let wait = self.wait_for();
                 self.after_go_on(give_back(self.receipt.clone(), Some(wait))).await
+            }
+            Ended::Failed(_, Failure::Release(delay)) => {
+                self.after_go_on(give_back(self.receipt.clone(), delay)).await
             }
             Ended::Failed(_, Failure::Elsewhere) => {
                 self.after_go_on(give_back(self.receipt.clone(), Some(ELSEWHERE))).await

@@ -48,16 +48,16 @@ impl Bus {
     async fn say(&self, say: Say) -> Result<bool, BrokerError> {
         let broker = &self.broker;
         Ok(match say {
-            Say::Ack(receipt) => applied(broker.ack(vec![receipt]).await?),
-            Say::Nack(nack) => applied(broker.nack(vec![nack]).await?),
-            Say::NackOf(subscription, nack) => applied(vec![broker.nack_of(&subscription, nack).await?]),
-            Say::Bury(bury) => applied(broker.bury(vec![bury]).await?),
-            Say::Release(release) => applied(broker.release(vec![release]).await?),
-            Say::Extend(extend) => applied(broker.extend(vec![extend]).await?),
+            Say::Ack(receipt) => applied(&broker.ack(vec![receipt]).await?),
+            Say::Nack(nack) => applied(&broker.nack(vec![nack]).await?),
+            Say::NackOf(subscription, nack) => applied(&[broker.nack_of(&subscription, nack).await?]),
+            Say::Bury(bury) => applied(&broker.bury(vec![bury]).await?),
+            Say::Release(release) => applied(&broker.release(vec![release]).await?),
+            Say::Extend(extend) => applied(&broker.extend(vec![extend]).await?),
         })
     }
 }
 
-fn applied<T>(answers: Vec<redrive_broker::Settlement<T>>) -> bool {
+fn applied<T>(answers: &[redrive_broker::Settlement<T>]) -> bool {
     answers.iter().all(|answer| answer.code().is_none())
 }

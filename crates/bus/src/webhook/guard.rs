@@ -320,6 +320,7 @@ mod tests {
         );
         let allowed = |rules: &[&str], addr, port| check(&refusing(rules), "x", addr, port).is_ok();
         assert!(!allowed(&["127.0.0.1:*"], "127.0.0.1", 7400));
+        assert!(!allowed(&["127.0.0.0/8:7400"], "127.0.0.1", 7400));
         assert!(!allowed(&["[::ffff:127.0.0.1]:*"], "::ffff:127.0.0.1", 7400));
         assert!(allowed(&["127.0.0.1:7400"], "127.0.0.1", 7400));
         assert!(allowed(&["127.0.0.1/32:7400"], "127.0.0.1", 7400));

@@ -194,7 +194,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_name_leads_only_where_it_may(
-            label in "[a-z][a-z0-9-]{0,9}",
+            label in "[a-z][a-z0-9_]{0,9}",
             port in prop::sample::select(vec![80_u16, 443]),
             v4 in prop::collection::vec(any::<[u8; 4]>(), 0..3),
             v6 in prop::collection::vec(any::<[u16; 8]>(), 0..2),

@@ -32,11 +32,10 @@ impl WebhookUrl {
     }
 
     /// Reads what was kept. Whether it may be dialled by now is found out when it is.
-    pub(crate) fn kept(text: &str) -> Result<Self, Invalid> {
+    pub fn kept(text: &str) -> Result<Self, Invalid> {
         check_text(text)?;
+        check_authority(authority(text).ok_or_else(|| unusable(SCHEME))?)?;
         let url = Url::parse(text).map_err(|_| unusable("is not a URL"))?;
-        let written = authority(text).ok_or_else(|| unusable(SCHEME))?;
-        check_authority(written)?;
         if url.fragment().is_some() {
             return Err(unusable("must not have a fragment (`#`): it would not be sent"));
         }
@@ -182,6 +181,7 @@ mod tests {
         let long = format!("https://example.com/{}", "a".repeat(URL_BYTES_MAX));
         let longer = format!("https://example.com/{}", "ü".repeat(900));
         let characters = "text without white space, control characters and backslashes";
+        let escapes = "must not have `%` in its host: no escapes, and no zone of an IPv6 address";
         let blocked = "leads to an address that is not allowed";
         let ports =
             "has a port that is not allowed: only 80 and 443 are, unless a rule of the server allows another";
@@ -194,7 +194,10 @@ mod tests {
             ("ftp://example.com/", SCHEME.to_owned()),
             ("http:example.com", SCHEME.to_owned()),
             ("https:///example.com", SCHEME.to_owned()),
-            ("example.com", "is not a URL".to_owned()),
+            ("example.com", SCHEME.to_owned()),
+            ("https://example.com:x/", "is not a URL".to_owned()),
+            ("https://example%2ecom/", escapes.to_owned()),
+            ("https://[fe80::1%25eth0]/", escapes.to_owned()),
             ("https://u:p@example.com/", "must not have a user name or a password".to_owned()),
             ("https://@example.com/", "must not have a user name or a password".to_owned()),
             ("https://example.com/#a", "must not have a fragment (`#`): it would not be sent".to_owned()),

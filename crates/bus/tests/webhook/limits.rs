@@ -127,6 +127,22 @@ async fn a_body_that_never_ends_does_not_change_what_the_status_said() {
 }
 
 #[tokio::test]
+async fn a_body_that_never_ends_is_not_waited_for_as_long_as_an_answer() {
+    let receiver = Receiver::start("127.0.0.1:0", |mut stream: TcpStream| async move {
+        if read_request(&mut stream).await.is_some() {
+            stream.write_all(b"HTTP/1.1 200 OK\r\n\r\nhalf").await.unwrap();
+            // From here on the time of the test passes by itself, whenever nothing else is left to do.
+            tokio::time::pause();
+            std::future::pending::<()>().await;
+        }
+    });
+    let receiver = receiver.await;
+    let answer = deliver_within(&sender(), &receiver.url(), 3_600_000).await;
+    assert_eq!((answer.verdict, answer.capture.response_body.as_str()), (Verdict::Delivered, "half"));
+    assert!((5_000..10_000).contains(&answer.capture.elapsed_ms), "{}", answer.capture.elapsed_ms);
+}
+
+#[tokio::test]
 async fn a_body_that_trickles_has_its_time() {
     let (tell, mut ended) = mpsc::channel(1);
     let receiver = Receiver::start("127.0.0.1:0", move |mut stream: TcpStream| {

@@ -10,6 +10,7 @@ use hyper::{Request, Response, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use redrive_bus::webhook::{Verdict, WebhookConfig, Webhooks};
+use redrive_core::time::Millis;
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
 use tokio::sync::mpsc;
@@ -132,4 +133,18 @@ async fn a_certificate_for_another_name_is_refused() {
         "could not connect: invalid peer certificate: certificate not valid for name \"hooks.example\"";
     assert!(error(&answer).starts_with(said), "{answer:?}");
     assert!(seen.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn a_handshake_that_never_ends_has_its_time() {
+    let silent = Receiver::start("127.0.0.1:0", |stream| async move {
+        std::future::pending::<()>().await;
+        drop(stream);
+    });
+    let silent = silent.await;
+    let rules = guard(&[silent.addr.to_string()]);
+    let config = WebhookConfig { connect_timeout: Millis::new(150), ..config(rules) };
+    let webhooks = Webhooks::new(config).unwrap();
+    let answer = deliver(&webhooks, &format!("https://{}/", silent.addr)).await;
+    assert_eq!(error(&answer), "could not connect within 150 ms");
 }
