@@ -14,7 +14,7 @@ use crate::body::{self, Body, BodyArguments};
 use crate::import::{self, Destination};
 use crate::remote::{Answer, Asking, Failure, Query, Session};
 
-/// One CloudEvent, and several.
+/// Of CloudEvents: one, and several.
 const MEDIA_TYPES: [&str; 2] = ["application/cloudevents+json", "application/cloudevents-batch+json"];
 
 #[derive(Debug, Args)]
@@ -24,7 +24,7 @@ pub(crate) struct PublishArguments {
     topic: String,
     #[command(flatten)]
     body: BodyArguments,
-    /// Takes a CloudEvent from a file, as one JSON object with its data in it, or several as an array; `-` is stdin.
+    /// Takes CloudEvents from a file: one as a JSON object with its data in it, or several as an array; `-` is stdin.
     #[arg(long, value_name = "FILE", group = "what", conflicts_with = "EventArguments")]
     cloudevent: Option<PathBuf>,
     /// Takes events from a file, each a line of JSON such as {"body": "text", "type": "order"}; stdin where no file is named.
