@@ -42,7 +42,7 @@ enum Needs {
 }
 
 /// Each endpoint by the name that the description gives it.
-const ENDPOINTS: [(&str, Needs); 83] = [
+const ENDPOINTS: [(&str, Needs); 84] = [
     ("create_queue", Needs::On("manage")),
     ("list_queues", Needs::Key),
     ("get_queue", Needs::AnyScope),
@@ -399,7 +399,8 @@ impl World {
                 let response = request.send().await.unwrap();
                 let status = response.status().as_u16();
                 // What streams does not end; whether it began is all that is asked.
-                let streams = response.headers()["content-type"] == "text/event-stream";
+                let kind = response.headers().get("content-type");
+                let streams = kind.is_some_and(|kind| kind == "text/event-stream");
                 let body: Value =
                     if streams { Value::Null } else { response.json().await.unwrap_or_default() };
                 let code = body["code"].as_str().unwrap_or_default().to_owned();

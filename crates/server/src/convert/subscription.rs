@@ -83,17 +83,18 @@ pub(crate) fn changed(
         max_in_flight: request.max_in_flight,
         breaker: request.breaker,
     };
-    let endpoint = |update: wire::TargetUpdate| endpoint(update.url, update.format, update.disable_after_ms);
+    let endpoint =
+        |update: wire::TargetUpdate| endpoint(update.url, update.format.as_deref(), update.disable_after_ms);
     let endpoint = request.target.map(endpoint).transpose()?;
     Ok(SubscriptionChange { settings: settings.read()?, endpoint, expected })
 }
 
 fn endpoint(
     url: String,
-    format: Option<String>,
+    format: Option<&str>,
     disable_after: Maybe<u64>,
 ) -> Result<EndpointSettings, Invalid> {
-    let format = format.as_deref().map(Format::named).transpose()?.unwrap_or_default();
+    let format = format.map(Format::named).transpose()?.unwrap_or_default();
     let disable_after = disable_after.set().map(|time| time.map(Millis::new));
     Ok(EndpointSettings { url, format, disable_after })
 }
@@ -120,7 +121,7 @@ fn target(target: wire::NewTarget) -> Result<NewTarget, Invalid> {
         "webhook" => {
             only("a webhook has none", [queue])?;
             let url = target.url.ok_or_else(|| missing("target.url"))?;
-            let endpoint = endpoint(url, target.format, target.disable_after_ms)?;
+            let endpoint = endpoint(url, target.format.as_deref(), target.disable_after_ms)?;
             Ok(NewTarget::Webhook(endpoint, target.secret.as_deref().map(secret).transpose()?))
         }
         _ => Err(Invalid::unusable("target.kind", "must be handler, webhook or queue")),

@@ -41,9 +41,8 @@ pub(crate) fn bus(wrong: BusError) -> Status {
         BusError::SubscriptionExists(_) => Code::AlreadyExists,
         BusError::TopicNotEmpty { .. } | BusError::WrongTarget { .. } => Code::FailedPrecondition,
         BusError::VersionMismatch { .. } => Code::Aborted,
-        BusError::TooMany { .. } => Code::ResourceExhausted,
         BusError::Refused { refusal: EnqueueRefusal::QueueNotFound(_), .. } => Code::NotFound,
-        BusError::Refused { .. } => Code::ResourceExhausted,
+        BusError::Refused { .. } | BusError::TooMany { .. } => Code::ResourceExhausted,
         BusError::Webhooks(_) | BusError::Busy => Code::Unavailable,
         BusError::Broker(_) => Code::Internal,
     };

@@ -115,7 +115,9 @@ pub(crate) async fn publish(
     events: Events,
 ) -> Result<axum::Json<wire::PublishResults>, Refusal> {
     let mut events = events.under(key)?;
-    events.iter_mut().for_each(|event| event.request = trace);
+    for event in &mut events {
+        event.request = trace;
+    }
     let outcomes = api.bus.publish(&caller, &topic, events).await?;
     let results = outcomes.into_iter().map(|one| match one {
         Ok(published) => convert::topic::published(published),

@@ -18,12 +18,12 @@ fn reason(status: &Status) -> (Code, String) {
     (status.code(), status.get_details_error_info().map(|info| info.reason).unwrap_or_default())
 }
 
-fn settings(pattern: &str) -> Option<v1::SubscriptionSettings> {
-    Some(v1::SubscriptionSettings { pattern: pattern.to_owned(), ..v1::SubscriptionSettings::default() })
+fn settings(pattern: &str) -> v1::SubscriptionSettings {
+    v1::SubscriptionSettings { pattern: pattern.to_owned(), ..v1::SubscriptionSettings::default() }
 }
 
-fn to_queue(queue: &str) -> Option<v1::NewTarget> {
-    Some(v1::NewTarget { kind: "queue".to_owned(), queue: queue.to_owned(), ..v1::NewTarget::default() })
+fn to_queue(queue: &str) -> v1::NewTarget {
+    v1::NewTarget { kind: "queue".to_owned(), queue: queue.to_owned(), ..v1::NewTarget::default() }
 }
 
 fn event(body: &'static str) -> v1::NewEvent {
@@ -47,8 +47,8 @@ async fn an_event_goes_from_a_publisher_to_a_queue() {
     assert_eq!(reason(&refused), (Code::Aborted, "VERSION_MISMATCH".to_owned()));
     let subscription = v1::CreateSubscriptionRequest {
         id: "all".to_owned(),
-        settings: settings("orders.*"),
-        target: to_queue("box"),
+        settings: Some(settings("orders.*")),
+        target: Some(to_queue("box")),
         replay_from_ms: None,
     };
     client.create_subscription(subscription.clone()).await.unwrap();
@@ -91,7 +91,7 @@ async fn a_subscription_is_created_switched_changed_and_deleted() {
     let target = v1::NewTarget { kind: "webhook".to_owned(), endpoint, ..v1::NewTarget::default() };
     let request = v1::CreateSubscriptionRequest {
         id: id(),
-        settings: settings("orders.*"),
+        settings: Some(settings("orders.*")),
         target: Some(target),
         replay_from_ms: None,
     };
@@ -112,7 +112,7 @@ async fn a_subscription_is_created_switched_changed_and_deleted() {
     assert_eq!(states, ["paused", "active", "disabled", "active"]);
     let update = v1::UpdateSubscriptionRequest {
         id: id(),
-        settings: settings("orders.**"),
+        settings: Some(settings("orders.**")),
         endpoint: None,
         expected_version: None,
     };

@@ -41,7 +41,7 @@ async fn a_topic_is_set_shown_changed_and_forgotten() {
     for (body, field) in [
         (json!({"dispatch": "random"}), "dispatch"),
         (json!({"retain_ms": 0}), "retain"),
-        (json!({"retain": 5}), ""),
+        (json!({"retain": 5}), "/retain"),
     ] {
         let answer = server.put("/v1/topics/x", body).await;
         answer.refused(400, "INVALID_ARGUMENT");
