@@ -8,6 +8,8 @@ use redrive_core::access::KeyId;
 use redrive_core::invalid::Invalid;
 use redrive_core::message::MessageId;
 use redrive_core::queue::QueueName;
+use redrive_core::subscription::SubscriptionId;
+use redrive_core::topic::{Topic, TopicPattern};
 
 /// A queue's name. Two names that a server would take cannot be part of an address.
 pub(crate) fn queue_name(text: &str) -> Result<String, String> {
@@ -15,6 +17,24 @@ pub(crate) fn queue_name(text: &str) -> Result<String, String> {
         return Err("cannot be named in an address".to_owned());
     }
     QueueName::new(text).map(|name| name.as_str().to_owned()).map_err(|invalid| invalid.problem.to_string())
+}
+
+/// A topic.
+pub(crate) fn topic(text: &str) -> Result<String, String> {
+    id::<Topic>(text)
+}
+
+/// A pattern of topics.
+pub(crate) fn topic_pattern(text: &str) -> Result<String, String> {
+    id::<TopicPattern>(text)
+}
+
+/// A subscription's name. Two names that a server would take cannot be part of an address.
+pub(crate) fn subscription_id(text: &str) -> Result<String, String> {
+    if matches!(text, "." | "..") {
+        return Err("cannot be named in an address".to_owned());
+    }
+    id::<SubscriptionId>(text)
 }
 
 /// A message's id.
@@ -94,6 +114,16 @@ mod tests {
         for wrong in ["", ".", "..", "a/b", "a b", "é", &"x".repeat(81)] {
             assert!(queue_name(wrong).is_err(), "{wrong}");
         }
+        assert_eq!(topic("orders.eu"), Ok("orders.eu".to_owned()));
+        assert_eq!(topic_pattern("orders.**"), Ok("orders.**".to_owned()));
+        assert_eq!(subscription_id("mail.eu-1_x"), Ok("mail.eu-1_x".to_owned()));
+        for wrong in ["", ".", "..", "a/b", "a b", "é", &"x".repeat(65)] {
+            assert!(subscription_id(wrong).is_err(), "{wrong}");
+        }
+        for wrong in ["", ".", "a..b", "a/b", "orders.*"] {
+            assert!(topic(wrong).is_err(), "{wrong}");
+        }
+        assert!(topic_pattern("ord*").unwrap_err().contains("stand for whole segments"));
         assert!(message_id("0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b").is_ok());
         assert!(operation_id("0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b").is_ok());
         assert!(key_id("00c0ffee00c0ffee").is_ok());

@@ -2,6 +2,8 @@
 
 mod arguments;
 mod bench;
+mod body;
+mod breaker;
 mod clock;
 mod config;
 mod config_command;
@@ -12,6 +14,7 @@ mod enqueue;
 mod events;
 mod exit;
 mod exposure;
+mod import;
 mod key;
 mod keys;
 mod lease;
@@ -22,6 +25,7 @@ mod operation;
 mod output;
 mod port;
 mod progress;
+mod publish;
 mod queue;
 mod remote;
 mod schema;
@@ -31,8 +35,10 @@ mod simulate;
 mod span;
 mod store;
 mod store_command;
+mod subscription;
 mod system;
 mod top;
+mod topic;
 mod traces;
 mod webhooks;
 mod when;
@@ -46,7 +52,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// A durable work queue for work that fails.
+/// A durable work queue and event bus for work that fails.
 #[derive(Debug, Parser)]
 #[command(name = "redrive", version, max_term_width = 110, disable_help_subcommand = true)]
 struct Arguments {
@@ -78,6 +84,14 @@ enum Command {
     Bury(settle::BuryArguments),
     /// Runs a program for each message of a queue.
     Work(Box<work::WorkArguments>),
+    /// Publishes an event on a topic, and prints its id.
+    Publish(Box<publish::PublishArguments>),
+    /// Topics: how their events are dispatched, and for how long they are kept.
+    Topic(topic::TopicArguments),
+    /// Subscriptions: who gets which events, and how that goes.
+    Subscription(Box<subscription::SubscriptionArguments>),
+    /// Breakers of queues and of subscriptions.
+    Breaker(breaker::BreakerArguments),
     /// Messages: looking at them, moving and discarding them.
     Message(Box<message::MessageArguments>),
     /// Dead letters: what was given up, and the way back.
@@ -129,6 +143,10 @@ fn main() -> ExitCode {
         Command::Release(arguments) => Ok(settle::release(arguments)),
         Command::Bury(arguments) => Ok(settle::bury(arguments)),
         Command::Work(arguments) => Ok(work::run(*arguments)),
+        Command::Publish(arguments) => Ok(publish::run(*arguments)),
+        Command::Topic(arguments) => Ok(topic::run(arguments)),
+        Command::Subscription(arguments) => Ok(subscription::run(*arguments)),
+        Command::Breaker(arguments) => Ok(breaker::run(arguments)),
         Command::Message(arguments) => Ok(message::run(*arguments)),
         Command::Dead(arguments) => Ok(dead::run(*arguments)),
         Command::Operation(arguments) => Ok(operation::run(arguments)),

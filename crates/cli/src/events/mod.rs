@@ -148,7 +148,7 @@ fn line(event: &SseEvent) -> String {
     let Ok(Event { r#type, timestamp, payload }) = serde_json::from_str(&event.data) else {
         return format!("{:>6}  {}  {}", event.id, printable(&event.name), printable(&event.data));
     };
-    let what = match (&payload.action, &payload.from, &payload.to) {
+    let what = match (payload.action.as_ref().or(payload.act.as_ref()), &payload.from, &payload.to) {
         (Some(action), ..) => action.clone(),
         (None, Some(from), Some(to)) => {
             format!("{from} to {to}: {}", payload.reason.as_deref().unwrap_or("-"))
@@ -183,6 +183,9 @@ mod tests {
         let breaker = r#"{"type":"breaker","timestamp":0,"payload":{"queue":"q","count":0,"dlq_count":0,"triggered_by":"scheduler","from":"closed","to":"open","reason":"a\nb"}}"#;
         let told = "     5  1970-01-01T00:00:00.000Z  breaker      q  closed to open: a\\nb by scheduler";
         assert_eq!(line(&event("breaker", breaker)), told);
+        let subscription = r#"{"type":"subscription","timestamp":0,"payload":{"queue":"bus.sub.mail","count":0,"dlq_count":0,"triggered_by":"operator","act":"rotated","subscription":"mail"}}"#;
+        let told = "     5  1970-01-01T00:00:00.000Z  subscription  bus.sub.mail  rotated by operator";
+        assert_eq!(line(&event("subscription", subscription)), told);
         assert_eq!(line(&event("new", "{}")), "     5  new  {}");
     }
 

@@ -118,7 +118,8 @@ impl StateFilter {
     }
 }
 
-async fn server_time(session: &Session, queue: &str) -> Result<Time, Failure> {
+/// What time it is at the server: its clock has stamped what is in the queue.
+pub(crate) async fn server_time(session: &Session, queue: &str) -> Result<Time, Failure> {
     let stats = session.remote.get::<QueueStats>(&["v1", "queues", queue, "stats"], &Query::new()).await?;
     Ok(stats.value.at)
 }

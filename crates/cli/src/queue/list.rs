@@ -70,7 +70,8 @@ pub(super) async fn run(session: &Session, how_many: HowMany) -> Result<(), Fail
     Ok(())
 }
 
-async fn stats(session: &Session, name: &str) -> Result<Option<QueueStats>, Failure> {
+/// The counts of a queue; nothing where there is none of that name.
+pub(crate) async fn stats(session: &Session, name: &str) -> Result<Option<QueueStats>, Failure> {
     match session.remote.get(&["v1", "queues", name, "stats"], &Query::new()).await {
         Ok(answer) => Ok(Some(answer.value)),
         Err(failure) if failure.exit() == crate::exit::Exit::NotFound => Ok(None),

@@ -1,11 +1,12 @@
 //! `redrive queue`: queues and their settings.
 
 mod delete;
-mod list;
+pub(crate) mod list;
 mod pause;
 mod purge;
+pub(crate) mod retry;
 mod set;
-mod settings;
+pub(crate) mod settings;
 mod show;
 
 use std::process::ExitCode;

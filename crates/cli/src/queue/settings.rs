@@ -3,7 +3,8 @@
 use clap::{Args, ValueEnum};
 use redrive_wire::{Breaker, Maybe, QueueConfig, QueueView, Retention, Retry};
 
-use crate::arguments::{OrNone, pair, queue_name};
+use super::retry::{self, RetryArguments, breaker, breaker_text, or_none};
+use crate::arguments::{OrNone, queue_name};
 use crate::output::{Cell, Column};
 use crate::span::Span;
 
@@ -16,24 +17,11 @@ pub(crate) struct SettingArguments {
     /// How long a lease may last, all extensions together.
     #[arg(long, value_name = "SPAN", help_heading = "Settings")]
     max_lease: Option<Span>,
-    /// How often a message may be attempted.
-    #[arg(long, value_name = "N|none", help_heading = "Settings")]
-    max_attempts: Option<OrNone<u32>>,
     /// How often a message may be handed out, whoever is charged.
     #[arg(long, value_name = "N|none", help_heading = "Settings")]
     max_deliveries: Option<OrNone<u32>>,
-    /// The delay after the first failure.
-    #[arg(long, value_name = "SPAN", help_heading = "Settings")]
-    base_delay: Option<Span>,
-    /// By how much the delay grows from one attempt to the next.
-    #[arg(long, value_name = "FACTOR", help_heading = "Settings")]
-    multiplier: Option<f64>,
-    /// The longest delay.
-    #[arg(long, value_name = "SPAN|none", help_heading = "Settings")]
-    max_delay: Option<OrNone<Span>>,
-    /// How much chance spreads the delays: none, full, or a share such as 0.1.
-    #[arg(long, value_name = "none|full|SHARE", value_parser = jitter, help_heading = "Settings")]
-    jitter: Option<String>,
+    #[command(flatten)]
+    retry: RetryArguments,
     /// What retries get of what is handed out while there is fresh work, 0 to 1.
     #[arg(long, value_name = "SHARE", help_heading = "Settings")]
     retry_share: Option<f64>,
@@ -100,15 +88,6 @@ pub(super) enum Field {
     Weights,
 }
 
-fn jitter(text: &str) -> Result<String, String> {
-    let share = text.parse().is_ok_and(|share: f64| (0.0..=1.0).contains(&share));
-    if share || matches!(text, "none" | "full") {
-        Ok(text.to_owned())
-    } else {
-        Err("must be none, full, or a share between 0 and 1 such as 0.1".to_owned())
-    }
-}
-
 fn target(text: &str) -> Result<OrNone<String>, String> {
     if text == "none" { Ok(OrNone::None) } else { queue_name(text).map(OrNone::Some) }
 }
@@ -137,43 +116,13 @@ fn retention(text: &str) -> Result<OrNone<Retention>, String> {
     Ok(OrNone::Some(retention))
 }
 
-fn breaker(text: &str) -> Result<OrNone<Breaker>, String> {
-    let mut breaker = Breaker::default();
-    match text {
-        "off" => return Ok(OrNone::None),
-        "on" => return Ok(OrNone::Some(breaker)),
-        _ => {}
-    }
-    for part in text.split(',') {
-        let (name, value) = pair(part).map_err(|_| "must be on, off, or NAME=VALUE,…".to_owned())?;
-        let span = || value.parse::<Span>().map(Span::millis).map_err(|wrong| format!("{name}: {wrong}"));
-        let number = |wrong: &str| format!("{name}: `{value}` {wrong}");
-        match &*name {
-            "window" => breaker.window_ms = Some(span()?),
-            "open-for" => breaker.open_for_ms = Some(span()?),
-            "probe-timeout" => breaker.probe_timeout_ms = Some(span()?),
-            "min-messages" => {
-                breaker.min_messages = Some(value.parse().map_err(|_| number("is no whole number"))?);
-            }
-            "failure-share" => {
-                breaker.failure_share = Some(value.parse().map_err(|_| number("is no number"))?);
-            }
-            _ => {
-                let known = "window, min-messages, failure-share, open-for and probe-timeout";
-                return Err(format!("there is no `{name}`: {known} are"));
-            }
-        }
-    }
-    Ok(OrNone::Some(breaker))
-}
-
-fn set<T>(field: &mut Option<T>, value: Option<T>) {
+pub(crate) fn set<T>(field: &mut Option<T>, value: Option<T>) {
     if value.is_some() {
         *field = value;
     }
 }
 
-fn set_or_none<T, U>(field: &mut Maybe<U>, value: Option<OrNone<T>>, of: impl FnOnce(T) -> U) {
+pub(crate) fn set_or_none<T, U>(field: &mut Maybe<U>, value: Option<OrNone<T>>, of: impl FnOnce(T) -> U) {
     match value {
         None => {}
         Some(OrNone::None) => *field = Maybe::Nothing,
@@ -202,13 +151,7 @@ impl SettingArguments {
         if !self.weights.is_empty() {
             config.weights.get_or_insert_default().extend(self.weights);
         }
-        let mut retry = config.retry.take().unwrap_or_default();
-        set_or_none(&mut retry.max_attempts, self.max_attempts, |max| max);
-        set(&mut retry.base_delay_ms, ms(self.base_delay));
-        set(&mut retry.multiplier, self.multiplier);
-        set_or_none(&mut retry.max_delay_ms, self.max_delay, Span::millis);
-        set(&mut retry.jitter, self.jitter);
-        config.retry = (retry != Retry::default()).then_some(retry);
+        config.retry = self.retry.over(config.retry.take());
         config
     }
 }
@@ -243,13 +186,14 @@ impl Field {
 }
 
 /// The heads of the table of settings.
-pub(super) const COLUMNS: [Column; 3] =
+pub(crate) const COLUMNS: [Column; 3] =
     [Column::Text("SETTING"), Column::Text("VALUE"), Column::Text("FROM")];
 
 /// Every setting by the name of its flag, its value, and who set it.
 pub(super) fn rows(view: &QueueView) -> Vec<Vec<Cell>> {
     let settings = &view.settings;
-    let retry = settings.retry.clone().unwrap_or_default();
+    let [max_attempts, base_delay, multiplier, max_delay, jitter] =
+        retry::rows(&settings.retry.clone().unwrap_or_default());
     let count = |value: Maybe<u32>| or_none(value, |value| value.to_string());
     let span = |ms: u64| Span::from_millis(ms).to_string();
     let weights = settings.weights.iter().flatten().map(|(key, weight)| format!("{key}={weight}"));
@@ -257,12 +201,12 @@ pub(super) fn rows(view: &QueueView) -> Vec<Vec<Cell>> {
     let values = [
         ("lease-timeout", "lease_timeout_ms", settings.lease_timeout_ms.map(span)),
         ("max-lease", "max_lease_ms", settings.max_lease_ms.map(span)),
-        ("max-attempts", "retry.max_attempts", count(retry.max_attempts)),
+        max_attempts,
         ("max-deliveries", "max_deliveries", count(settings.max_deliveries)),
-        ("base-delay", "retry.base_delay_ms", retry.base_delay_ms.map(span)),
-        ("multiplier", "retry.multiplier", retry.multiplier.map(|factor| factor.to_string())),
-        ("max-delay", "retry.max_delay_ms", or_none(retry.max_delay_ms, span)),
-        ("jitter", "retry.jitter", retry.jitter),
+        base_delay,
+        multiplier,
+        max_delay,
+        jitter,
         ("retry-share", "retry_share", settings.retry_share.map(|share| share.to_string())),
         ("retry-lane", "retry_lane", settings.retry_lane.clone()),
         ("max-retries-in-flight", "max_retries_in_flight", count(settings.max_retries_in_flight)),
@@ -282,33 +226,11 @@ pub(super) fn rows(view: &QueueView) -> Vec<Vec<Cell>> {
     values.into_iter().map(row).collect()
 }
 
-fn or_none<T>(value: Maybe<T>, text: impl FnOnce(T) -> String) -> Option<String> {
-    match value {
-        Maybe::Unset => None,
-        Maybe::Nothing => Some("none".to_owned()),
-        Maybe::Some(value) => Some(text(value)),
-    }
-}
-
 /// As the flag takes it.
 fn retention_text(kept: Retention) -> String {
     let age = kept.age_ms.map(|ms| Span::from_millis(ms).to_string());
     let count = kept.count.map(|count| format!("count={count}"));
     age.into_iter().chain(count).collect::<Vec<_>>().join(",")
-}
-
-/// As the flag takes it.
-fn breaker_text(breaker: &Maybe<Breaker>) -> String {
-    let Maybe::Some(breaker) = breaker else { return "off".to_owned() };
-    let span = |name: &str, ms: Option<u64>| ms.map(|ms| format!("{name}={}", Span::from_millis(ms)));
-    let parts = [
-        span("window", breaker.window_ms),
-        breaker.min_messages.map(|min| format!("min-messages={min}")),
-        breaker.failure_share.map(|share| format!("failure-share={share}")),
-        span("open-for", breaker.open_for_ms),
-        span("probe-timeout", breaker.probe_timeout_ms),
-    ];
-    parts.into_iter().flatten().collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]

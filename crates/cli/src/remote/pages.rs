@@ -93,6 +93,21 @@ impl Session {
         Ok(())
     }
 
+    /// Prints a list that comes as a whole.
+    pub(crate) async fn whole<T: Row + DeserializeOwned>(
+        &self,
+        path: &[&str],
+        field: &'static str,
+    ) -> Result<(), Failure> {
+        let answer: Answer<BTreeMap<String, Box<RawValue>>> = self.remote.get(path, &Query::new()).await?;
+        let wrong = || self.remote.stranger(format!("answered without `{field}`"));
+        let items = answer.value.get(field).ok_or_else(wrong)?;
+        let items: Vec<Answer<T>> = serde_json::from_str(items.get()).map_err(|_| wrong())?;
+        let mut list = self.output.list::<T>();
+        items.iter().try_for_each(|item| list.item(item))?;
+        list.end()
+    }
+
     /// Says that a list goes on, where it does.
     pub(crate) fn say_more(&self, pages: &Pages<'_>) {
         if pages.has_more() && self.output.format == Format::Table {

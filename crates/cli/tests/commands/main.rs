@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod breakers;
 mod connection;
 mod dead;
 mod enqueue;
@@ -11,9 +12,13 @@ mod leases;
 mod messages;
 mod operations;
 mod output;
+mod publish;
 mod queues;
+mod receiver;
 mod run;
 #[path = "../server/mod.rs"]
 #[expect(dead_code, reason = "the tests of the API use the rest of it")]
 mod server;
+mod subscriptions;
 mod terminal;
+mod topics;

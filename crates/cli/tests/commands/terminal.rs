@@ -78,6 +78,23 @@ async fn who_sits_there_is_asked() {
 }
 
 #[tokio::test]
+async fn who_deletes_a_subscription_is_asked() {
+    let server = Server::start();
+    server.create("mail", json!({})).await;
+    let target = json!({"kind": "queue", "queue": "mail"});
+    server.post("/v1/subscriptions", json!({"id": "mail", "pattern": "a", "target": target})).await;
+    for (answer, code, left) in [("n\n", 1, 1), ("y\n", 0, 0)] {
+        let (child, mut other) = on_terminal(&server, &["subscription", "delete", "mail"]);
+        let question = "redrive: this will delete subscription mail; queue mail stays. Go on? [y/N] ";
+        assert_eq!(shown(&mut other, "[y/N] "), question);
+        other.write_all(answer.as_bytes()).unwrap();
+        assert_eq!(ended(child).status.code(), Some(code));
+        let body = server.get("/v1/subscriptions").await.body;
+        assert_eq!(body["subscriptions"].as_array().unwrap().len(), left, "{answer}");
+    }
+}
+
+#[tokio::test]
 async fn who_is_asked_may_press_ctrl_c() {
     let server = Server::start();
     server.enqueue("orders", json!({"body": "x"})).await;

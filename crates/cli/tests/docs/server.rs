@@ -24,7 +24,7 @@ impl Server {
         let log = dir.join("server.log");
         let fault = |error: std::io::Error| format!("redrive serve: {error}");
         let mut child = Command::new(env!("CARGO_BIN_EXE_redrive"))
-            .args(["serve", "--listen", "127.0.0.1:0", "--webhook-allow", "127.0.0.1:*", "--data"])
+            .args(["serve", "--listen", "127.0.0.1:0", "--data"])
             .arg(dir.join("server-data"))
             .envs(variables.iter().map(|(name, value)| (*name, value.as_str())))
             .current_dir(dir)

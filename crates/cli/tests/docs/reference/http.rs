@@ -16,7 +16,7 @@ description at `/openapi.json`.
 * Errors are `application/problem+json`; [errors](errors.md) has the codes.
 * Lists are paged: where there is a `next_cursor`, ask again with it as `cursor`.
 * `Authorization: Bearer KEY` where the server has API keys.
-* Settings of a queue, a topic or a subscription carry an `ETag`; `If-Match` guards a change.
+* Settings of queues, topics and subscriptions carry an `ETag`; `If-Match` guards a change.
 ";
 
 type Object = Map<String, Value>;

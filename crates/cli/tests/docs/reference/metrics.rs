@@ -12,8 +12,8 @@ const INTRODUCTION: &str = "\
 
 Made from `GET /metrics` of a real server by a test; do not edit. `REDRIVE_BLESS=1` writes it.
 
-Labels are bounded: the first 1,000 queues and message types have their own, the rest is counted as `other`, and a queue that is
-deleted gives its labels up. Counters start at 0 with the server; `redrive_messages` and `redrive_oldest_ready_age_seconds` are read
+Labels are bounded: the first 1,000 queues, message types and subscriptions have their own, the rest is counted as `other`, and a
+queue or a subscription that is deleted gives its labels up. Counters start at 0 with the server; `redrive_messages` and `redrive_oldest_ready_age_seconds` are read
 from the store when Prometheus asks. With several servers on one database, counters are each server's own and add up, while those
 two are the same at each of them: take the `max`.
 
@@ -42,10 +42,11 @@ post /v1/queues/orders/messages '{"body": "x"}'
 receipt '{"consumer": "a", "lease_ms": 1}'
 until metrics | grep -q '^redrive_lease_expired_total.* 1$'; do :; done
 post /v1/queues/orders/breaker/trip '{}'
-post /v1/subscriptions '{"id": "mail", "pattern": "orders.*", "target": {"kind": "webhook", "url": "http://127.0.0.1:9/"}}'
+curl -sS -H "Authorization: Bearer nobody" "$REDRIVE_URL/v1/queues"
+curl -sS --fail-with-body -X PUT -H "Authorization: Bearer $REDRIVE_TOKEN" --json '{"dispatch": "sequential"}' "$REDRIVE_URL/v1/topics/orders.*"
+post /v1/subscriptions '{"id": "mail", "pattern": "orders.*", "target": {"kind": "queue", "queue": "orders"}}'
 post /v1/topics/orders.paid/events '{"events": [{"body": "x"}]}'
 until metrics | grep -q '^redrive_delivery_attempts_total.* 1$'; do :; done
-curl -sS -H "Authorization: Bearer nobody" "$REDRIVE_URL/v1/queues"
 metrics > metrics.txt
 "#;
 

@@ -1,21 +1,15 @@
 //! `redrive enqueue`: puts work into a queue.
 
-mod batch;
-mod import;
-mod lines;
-
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use data_encoding::BASE64;
-use redrive_core::limits::BATCH_BYTES_MAX;
 use redrive_wire::{Enqueued, NewMessage};
-use serde_json::value::RawValue;
-use tokio::io::AsyncReadExt;
 
 use crate::arguments::{pair, queue_name};
+use crate::body::{Body, BodyArguments};
+use crate::import::{self, Destination};
 use crate::remote::{Asking, Failure, Session};
 use crate::span::Span;
 use crate::when::When;
@@ -25,15 +19,8 @@ pub(crate) struct EnqueueArguments {
     /// The queue.
     #[arg(value_parser = queue_name)]
     queue: String,
-    /// The body, as text.
-    #[arg(group = "what")]
-    body: Option<String>,
-    /// Takes the body from a file; `-` is stdin.
-    #[arg(long, value_name = "FILE", group = "what")]
-    file: Option<PathBuf>,
-    /// The body, as JSON.
-    #[arg(long, value_name = "JSON", group = "what", value_parser = json)]
-    json_body: Option<String>,
+    #[command(flatten)]
+    body: BodyArguments,
     /// Takes messages from a file, each a line of JSON such as {"body": "text", "type": "order"}; stdin where no file is
     /// named.
     #[arg(long, value_name = "FILE", group = "what", num_args = 0..=1, default_missing_value = "-",
@@ -92,20 +79,16 @@ struct MessageArguments {
     content_type: Option<String>,
 }
 
-fn json(text: &str) -> Result<String, String> {
-    serde_json::from_str::<Box<RawValue>>(text)
-        .map(|json| json.get().to_owned())
-        .map_err(|error| format!("is no JSON: {error}"))
-}
-
 pub(crate) fn run(arguments: EnqueueArguments) -> ExitCode {
-    let EnqueueArguments { queue, body, file, json_body, ndjson, message, asking } = arguments;
+    let EnqueueArguments { queue, body, ndjson, message, asking } = arguments;
     asking.run(async |session| {
         if let Some(file) = ndjson {
-            return import::run(session, &queue, &file).await;
+            let path = ["v1", "queues", &*queue, "messages", "batch"];
+            let read = import::item::<NewMessage>;
+            let to = Destination { path: &path, field: "messages", read, done: "enqueued" };
+            return import::run(session, &to, &file).await;
         }
-        let message = message.with_body(body, file, json_body).await?;
-        one(session, &queue, &message).await
+        one(session, &queue, &message.with_body(body).await?).await
     })
 }
 
@@ -118,26 +101,17 @@ async fn one(session: &Session, queue: &str, message: &NewMessage) -> Result<(),
 }
 
 impl MessageArguments {
-    async fn with_body(
-        self,
-        body: Option<String>,
-        file: Option<PathBuf>,
-        json_body: Option<String>,
-    ) -> Result<NewMessage, Failure> {
+    async fn with_body(self, body: BodyArguments) -> Result<NewMessage, Failure> {
         let mut message = self.message();
-        if let Some(path) = file {
-            match String::from_utf8(read(&path).await?) {
-                Ok(text) => message.body = Some(text),
-                Err(bytes) => message.body_base64 = Some(BASE64.encode(bytes.as_bytes())),
+        match body.body().await? {
+            Some(Body::Text(text)) => message.body = Some(text),
+            Some(Body::Base64(text)) => message.body_base64 = Some(text),
+            Some(Body::Json(json)) => message.json = Some(json),
+            None => {
+                let which =
+                    "say what: BODY, --file FILE, --json-body JSON or --ndjson; an empty body is \"\"";
+                return Err(Failure::Usage(which.to_owned()));
             }
-        } else if let Some(json) = json_body {
-            // It was JSON when it was read.
-            message.json = RawValue::from_string(json).ok();
-        } else if body.is_some() {
-            message.body = body;
-        } else {
-            let which = "say what: BODY, --file FILE, --json-body JSON or --ndjson; an empty body is \"\"";
-            return Err(Failure::Usage(which.to_owned()));
         }
         Ok(message)
     }
@@ -171,22 +145,4 @@ impl MessageArguments {
             ..NewMessage::default()
         }
     }
-}
-
-/// A whole file, if it is not larger than any server takes.
-async fn read(path: &std::path::Path) -> Result<Vec<u8>, Failure> {
-    let named = path.display().to_string();
-    let failed = |error| Failure::Io(format!("reading {named}"), error);
-    let mut bytes = Vec::new();
-    let most = BATCH_BYTES_MAX as u64 + 1;
-    if path.as_os_str() == "-" {
-        tokio::io::stdin().take(most).read_to_end(&mut bytes).await.map_err(failed)?;
-    } else {
-        let file = tokio::fs::File::open(path).await.map_err(failed)?;
-        file.take(most).read_to_end(&mut bytes).await.map_err(failed)?;
-    }
-    if bytes.len() > BATCH_BYTES_MAX {
-        return Err(Failure::Usage(format!("body: {named} is larger than {BATCH_BYTES_MAX} bytes")));
-    }
-    Ok(bytes)
 }

@@ -1,10 +1,10 @@
-//! Messages on their way to a server, within the limits of one call.
+//! Messages or events on their way to a server, within the limits of one call.
 
 use redrive_core::limits::{BATCH_BYTES_MAX, BATCH_ITEMS_MAX};
-use redrive_wire::NewMessage;
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-/// A message and the line that it stands in.
+/// A message or an event, and the line that it stands in.
 #[derive(Debug, Clone)]
 pub(super) struct Pending {
     pub(super) line: u64,
@@ -20,7 +20,7 @@ pub(super) struct Pile {
 }
 
 impl Pile {
-    /// Whether a message of so many bytes goes on it.
+    /// Whether one of so many bytes goes on it.
     pub(super) fn takes(&self, bytes: usize) -> bool {
         self.pending.is_empty()
             || (self.pending.len() < BATCH_ITEMS_MAX && self.bytes + bytes <= BATCH_BYTES_MAX)
@@ -37,24 +37,27 @@ impl Pile {
     }
 }
 
-/// Reads a line as a message, so that what is no message is told by its line and not by the whole batch.
-pub(super) fn message(line: &[u8]) -> Result<Box<RawValue>, String> {
+/// Reads a line as what it should be, so that what is not is told by its line and not by the whole batch.
+pub(crate) fn item<T: DeserializeOwned>(line: &[u8]) -> Result<Box<RawValue>, String> {
     let text = std::str::from_utf8(line).map_err(|_| "is not UTF-8".to_owned())?;
     let said = |error: serde_json::Error| {
         // Its own line is 1, and the file's is told already.
         error.to_string().replace(" at line 1 column ", " at column ")
     };
-    serde_json::from_str::<redrive_wire::Object<NewMessage>>(text).map_err(said)?;
+    serde_json::from_str::<redrive_wire::Object<T>>(text).map_err(said)?;
     RawValue::from_string(text.trim().to_owned()).map_err(said)
 }
 
-/// Which message of a batch a refusal points at: `/messages/3/priority`.
-pub(super) fn pointed_at(pointer: &str) -> Option<usize> {
-    pointer.strip_prefix("/messages/")?.split('/').next()?.parse().ok()
+/// Which item of a batch a refusal points at: `/messages/3/priority`.
+pub(super) fn pointed_at(field: &str, pointer: &str) -> Option<usize> {
+    let place = pointer.strip_prefix('/')?.strip_prefix(field)?.strip_prefix('/')?;
+    place.split('/').next()?.parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
+    use redrive_wire::NewMessage;
+
     use super::*;
 
     #[test]
@@ -75,7 +78,7 @@ mod tests {
     #[test]
     fn a_line_is_a_message_as_it_was_written() {
         assert_eq!(
-            message(br#" {"json": {"n": 1.10, "m": 2}} "#).unwrap().get(),
+            item::<NewMessage>(br#" {"json": {"n": 1.10, "m": 2}} "#).unwrap().get(),
             r#"{"json": {"n": 1.10, "m": 2}}"#
         );
         for (line, said) in [
@@ -85,17 +88,17 @@ mod tests {
             (b"{\"body\": \"a\"} x", "trailing characters at column 15"),
             (b"\xff", "is not UTF-8"),
         ] {
-            let error = message(line).unwrap_err();
+            let error = item::<NewMessage>(line).unwrap_err();
             assert!(error.starts_with(said), "{error}");
         }
     }
 
     #[test]
     fn a_pointer_names_its_message() {
-        assert_eq!(pointed_at("/messages/3/priority"), Some(3));
-        assert_eq!(pointed_at("/messages/0"), Some(0));
-        for other in ["", "/messages", "/messages/x/a", "/other/3"] {
-            assert_eq!(pointed_at(other), None);
+        assert_eq!(pointed_at("messages", "/messages/3/priority"), Some(3));
+        assert_eq!(pointed_at("messages", "/messages/0"), Some(0));
+        for other in ["", "/messages", "/messages/x/a", "/other/3", "/messagesmore/3"] {
+            assert_eq!(pointed_at("messages", other), None);
         }
     }
 }
