@@ -114,6 +114,8 @@ impl Bus {
             let settings = TopicSettings {
                 config: config.clone(),
                 number: known.map_or(number, |known| known.number),
+                sequenced: config.dispatch == Dispatch::Sequential
+                    || known.is_some_and(|known| known.sequenced),
                 version: 0,
                 created_at: known.map_or(bus.broker.now(), |known| known.created_at),
             };

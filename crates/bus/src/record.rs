@@ -112,6 +112,8 @@ struct WrittenBreaker {
 #[derive(Serialize, Deserialize)]
 struct WrittenTopic {
     number: u64,
+    #[serde(default)]
+    sequenced: bool,
     dispatch: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     retain_ms: Option<u64>,
@@ -275,6 +277,7 @@ impl TopicSettings {
     pub(crate) fn encode(&self) -> Bytes {
         let written = WrittenTopic {
             number: self.number,
+            sequenced: self.sequenced,
             dispatch: self.config.dispatch.name().to_owned(),
             retain_ms: self.config.retain.map(Millis::get),
             created_at: self.created_at.as_millis(),
@@ -292,6 +295,7 @@ impl TopicSettings {
                 retain: written.retain_ms.map(Millis::new),
             },
             number: written.number,
+            sequenced: written.sequenced,
             version,
             created_at: Timestamp::from_millis(written.created_at),
         })
@@ -395,6 +399,7 @@ mod tests {
                 retain: Some(Millis::from_days(1)),
             },
             number: 3,
+            sequenced: true,
             version: 8,
             created_at: Timestamp::from_millis(5),
         };

@@ -67,6 +67,8 @@ pub struct TopicSettings {
     pub config: TopicConfig,
     /// Its number, which no other pattern ever had.
     pub number: u64,
+    /// Whether its events were ever dispatched one handler after another: some may still be on their way.
+    pub sequenced: bool,
     /// Raised by every change; an update names the version it saw.
     pub version: u64,
     /// When it was first set.
@@ -115,7 +117,7 @@ mod tests {
     fn settings(pattern: &str) -> TopicSettings {
         let config =
             TopicConfig { pattern: pattern.parse().unwrap(), dispatch: Dispatch::default(), retain: None };
-        TopicSettings { config, number: 1, version: 1, created_at: Timestamp::EPOCH }
+        TopicSettings { config, number: 1, sequenced: false, version: 1, created_at: Timestamp::EPOCH }
     }
 
     #[test]

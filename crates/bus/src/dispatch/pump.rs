@@ -19,7 +19,6 @@ use tokio::task::{Id, JoinHandle, JoinSet};
 use crate::bus::Bus;
 use crate::relay::{ERRANDS_MAX, errand_call};
 use crate::subscription::{State, Target};
-use crate::topic::Dispatch;
 
 /// The name under which the bus takes messages.
 const CONSUMER: &str = "redrive-bus";
@@ -113,10 +112,7 @@ impl Bus {
     fn needs(&self, pump: &Pump) -> bool {
         match pump {
             Pump::Relay => true,
-            Pump::Sequence(number) => self
-                .view()
-                .topics()
-                .any(|one| one.number == *number && one.config.dispatch == Dispatch::Sequential),
+            Pump::Sequence(number) => self.view().topics().any(|one| one.number == *number && one.sequenced),
             Pump::Subscription(id) => {
                 let Some(subscription) = self.view().subscription(id) else { return false };
                 let here = match subscription.target {

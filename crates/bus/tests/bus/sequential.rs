@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use redrive_broker::Work;
-use redrive_bus::{HandlerFailure, SubscriptionSettings};
+use redrive_bus::{Dispatch, HandlerFailure, SubscriptionSettings, TopicConfig};
 use redrive_core::message::{DeadReason, Note, State};
 use redrive_core::policy::{BreakerState, Multiplier, RetryOverride};
 use redrive_core::queue::QueueName;
@@ -238,6 +238,33 @@ async fn the_checkpoint_survives_the_end_of_the_process() {
     world.attach("second", fine).await;
     world.drained(&[&queue(&world).await]).await;
     assert_eq!(order(&world), ["first", "second", "second"]);
+}
+
+/// Events that were on their way when their topic was set to another way of dispatch get to the end of it.
+#[tokio::test(start_paused = true)]
+async fn another_way_of_dispatch_is_for_the_events_that_come_after_it() {
+    let world = World::new().await;
+    world.sequential("a").await;
+    world.handler("first", exact("a"), |seen| if seen.attempt < 3 { fail("not yet") } else { Ok(()) }).await;
+    world.handler("second", exact("a"), fine).await;
+    world.publish("a", "x").await;
+    world.until("tried", async |world| world.log.len() == 1).await;
+    let pattern = "a".parse().unwrap();
+    let config = TopicConfig { pattern, dispatch: Dispatch::Independent, retain: None };
+    world.bus.set_topic(config, None).await.unwrap();
+    let world = world.restart().await;
+    for name in ["first", "second"] {
+        world.attach(name, fine).await;
+    }
+    world.publish("a", "y").await;
+    world.drained(&[&queue(&world).await, "bus.sub.first", "bus.sub.second"]).await;
+    let seen = |name: &str| {
+        let mut bodies: Vec<String> = world.log.of(name).into_iter().map(|seen| seen.body).collect();
+        bodies.sort_unstable();
+        bodies.dedup();
+        bodies.concat()
+    };
+    assert_eq!(["first", "second"].map(seen), ["xy", "xy"]);
 }
 
 #[tokio::test(start_paused = true)]
