@@ -7,7 +7,7 @@ use redrive_core::limits::{BODY_BYTES_DEFAULT_MAX, URL_BYTES_MAX};
 use super::text;
 use crate::trial::note;
 
-/// One CloudEvent as JSON. What is accepted is named by its source and id, and has a type.
+/// One event as JSON. What is accepted is named by its source and id, and has a type.
 pub fn structured(input: &[u8]) {
     match cloudevents::structured(input, BODY_BYTES_DEFAULT_MAX) {
         Ok(event) => {
