@@ -375,9 +375,7 @@ impl Bus {
             Ok(Subscription { state, failing_since: None, ..known.clone() })
         });
         let changed = changed.await?;
-        self.ensure_queue(&changed).await?;
-        let pause = paused.then_some(Pause::UntilResumed);
-        self.broker.pause_queue(PauseQueue { name: changed.queue(), key: None, pause }).await?;
+        self.pause_own_queue(&changed, paused.then_some(Pause::UntilResumed)).await?;
         Ok(changed)
     }
 
@@ -396,11 +394,26 @@ impl Bus {
 
     /// Switches a subscription on again. Events that were published meanwhile do not come, unless they are replayed.
     pub async fn enable_subscription(&self, id: &SubscriptionId) -> Result<Arc<Subscription>, BusError> {
-        self.change_subscription(id, Act::Enabled, |_, known| {
+        let enabled = self.change_subscription(id, Act::Enabled, |_, known| {
             let state = if known.state == State::Paused { State::Paused } else { State::Active };
             Ok(Subscription { state, failing_since: None, ..known.clone() })
-        })
-        .await
+        });
+        let enabled = enabled.await?;
+        // It may have been paused before it was switched off.
+        if enabled.owns_queue() && enabled.state == State::Active {
+            self.pause_own_queue(&enabled, None).await?;
+        }
+        Ok(enabled)
+    }
+
+    async fn pause_own_queue(
+        &self,
+        subscription: &Subscription,
+        pause: Option<Pause>,
+    ) -> Result<(), BusError> {
+        self.ensure_queue(subscription).await?;
+        self.broker.pause_queue(PauseQueue { name: subscription.queue(), key: None, pause }).await?;
+        Ok(())
     }
 
     /// Replaces the secret of a webhook. The ones before sign as well for as long as `overlap` says.
@@ -459,7 +472,10 @@ impl Bus {
         let subscription = Arc::new(subscription);
         self.view_mut().put(Arc::clone(&subscription));
         self.sync_pump(Pump::Subscription(subscription.id.clone()));
-        let trigger = if act == Act::Disabled { Trigger::Scheduler } else { Trigger::Operator };
+        let trigger = match subscription.state {
+            State::Disabled { why: WhyDisabled::Gone | WhyDisabled::Failing, .. } => Trigger::Scheduler,
+            _ => Trigger::Operator,
+        };
         self.broker.tell_subscription(&subscription.id, act, trigger);
         subscription
     }

@@ -51,6 +51,11 @@ impl WebhookUrl {
         self.0.as_str()
     }
 
+    /// Whose it is, without its path and what follows: that may be a secret of the receiver.
+    pub fn origin(&self) -> String {
+        format!("{}/…", self.0.origin().ascii_serialization())
+    }
+
     /// The name or the address that it leads to; an address of IPv6 without its brackets.
     pub fn host(&self) -> &str {
         let host = self.0.host_str().unwrap_or_default();

@@ -161,6 +161,18 @@ async fn paused_collects_and_disabled_does_not() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn one_that_was_paused_and_switched_off_works_when_it_is_switched_on() {
+    let world = World::new().await;
+    world.handler("mail", exact("a"), fine).await;
+    world.bus.pause_subscription(&id("mail")).await.unwrap();
+    world.publish("a", "x").await;
+    world.bus.disable_subscription(&id("mail"), WhyDisabled::Operator).await.unwrap();
+    world.bus.enable_subscription(&id("mail")).await.unwrap();
+    world.drained(&["bus.sub.mail"]).await;
+    assert_eq!(world.log.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_topic_with_events_under_way_goes_only_by_force() {
     let world = World::new().await;
     world.sequential("a").await;

@@ -2,13 +2,14 @@
 
 use std::num::NonZeroU32;
 
-use redrive_broker::BreakerView;
+use redrive_broker::{BreakerView, Caller};
 use redrive_bus::webhook::{Capture, SigningSecret};
 use redrive_bus::{
     Attempt, Created, DeadCursor, DeadDelivery, Endpoint, EndpointSettings, Format, HeaderFilter,
     NewSubscription, NewTarget, Outcome, ReplayProgress, State, Subscription, SubscriptionChange,
     SubscriptionSettings, Target,
 };
+use redrive_core::access::Use;
 use redrive_core::invalid::Invalid;
 use redrive_core::queue::QueueName;
 use redrive_core::subscription::SubscriptionId;
@@ -163,6 +164,22 @@ fn endpoint_view(endpoint: &Endpoint, view: wire::TargetView, now: Timestamp) ->
         old_secrets_until: until.map(time),
         ..view
     }
+}
+
+/// A subscription as that caller may see it. The path of a webhook is often a secret of its receiver: who may not read what goes
+/// there sees whose it is, and no more.
+pub(crate) fn shown_to(
+    caller: &Caller,
+    subscription: &Subscription,
+    now: Timestamp,
+) -> wire::SubscriptionView {
+    let mut shown = view(subscription, now);
+    if let Target::Webhook(endpoint) = &subscription.target
+        && !caller.sees(Use::Inspect, &subscription.id.queue())
+    {
+        shown.target.url = Some(endpoint.url.origin());
+    }
+    shown
 }
 
 pub(crate) fn view(subscription: &Subscription, now: Timestamp) -> wire::SubscriptionView {

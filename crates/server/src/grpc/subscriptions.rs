@@ -66,7 +66,8 @@ impl Service {
         let caller = caller(&request)?;
         let id = named(request.into_inner().id)?;
         let subscription = self.bus.subscription(&caller, &id).await.map_err(status::bus)?;
-        Ok(Response::new(self.subscription(&subscription)))
+        let view = convert::subscription::shown_to(&caller, &subscription, self.gate.now());
+        Ok(Response::new(shown(view)))
     }
 
     pub(super) async fn show_subscriptions(
@@ -78,7 +79,9 @@ impl Service {
         let after = (!request.after.is_empty()).then(|| named(request.after)).transpose()?;
         let limit = page_limit(request.limit)?;
         let (subscriptions, _) = self.bus.subscriptions(&caller, after, limit).await.map_err(status::bus)?;
-        let subscriptions = subscriptions.iter().map(|one| self.subscription(one)).collect();
+        let now = self.gate.now();
+        let views = subscriptions.iter().map(|one| convert::subscription::shown_to(&caller, one, now));
+        let subscriptions = views.map(shown).collect();
         Ok(Response::new(v1::ListSubscriptionsResponse { subscriptions }))
     }
 

@@ -1,5 +1,7 @@
 //! Subscriptions.
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
@@ -55,7 +57,8 @@ pub(crate) async fn list(
     let after: Option<SubscriptionId> = page_cursor(query.cursor)?;
     let (subscriptions, next) = api.bus.subscriptions(&caller, after, limit).await?;
     let now = api.gate.now();
-    let subscriptions = subscriptions.iter().map(|one| convert::subscription::view(one, now)).collect();
+    let shown = |one: &Arc<Subscription>| convert::subscription::shown_to(&caller, one, now);
+    let subscriptions = subscriptions.iter().map(shown).collect();
     let next_cursor = next.map(|id| id.as_str().to_owned());
     Ok(axum::Json(wire::SubscriptionPage { subscriptions, next_cursor }))
 }
@@ -71,7 +74,7 @@ pub(crate) async fn get(
 ) -> Result<Response, Refusal> {
     let bus = api.bus.may(&caller, Use::Look, &id.queue())?;
     let subscription = bus.subscription(&id).await?;
-    let mut view = convert::subscription::view(&subscription, api.gate.now());
+    let mut view = convert::subscription::shown_to(&caller, &subscription, api.gate.now());
     if subscription.owns_queue() && subscription.breaker().is_some() {
         view.breaker_status = bus.breaker(&id).await?.as_ref().map(convert::queue::breaker_status);
     }

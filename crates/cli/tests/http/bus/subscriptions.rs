@@ -265,3 +265,23 @@ async fn all_of_it_outlives_the_server() {
     assert_eq!(server.lease("box", json!({})).await[0]["body"], "kept");
     assert_eq!(publish(&server, "orders.made", json!([{}])).await[0]["subscriptions"], 1);
 }
+
+/// The path of a webhook may be a secret of its receiver: only who may read what goes there sees it.
+#[tokio::test]
+async fn the_path_of_a_webhook_is_shown_to_who_may_read() {
+    let server = Server::keyed(&[]);
+    let target = json!({"kind": "webhook", "url": "https://example.com/hooks/T0KEN?key=1"});
+    subscribe(&server, json!({"id": "hook", "pattern": "a", "target": target})).await;
+    let (_, consumer) = server.key(&[("consume", "bus.sub.*")], json!({})).await;
+    let (_, reader) = server.key(&[("read", "bus.sub.*")], json!({})).await;
+    let shown = async |token: &str, path: &str| {
+        let request = server.request_as(Some(token), reqwest::Method::GET, path);
+        Answer::of(request.send().await.unwrap()).await.body
+    };
+    for (token, url) in
+        [(&consumer, "https://example.com/…"), (&reader, "https://example.com/hooks/T0KEN?key=1")]
+    {
+        assert_eq!(shown(token, "/v1/subscriptions/hook").await["target"]["url"], url);
+        assert_eq!(shown(token, "/v1/subscriptions").await["subscriptions"][0]["target"]["url"], url);
+    }
+}
