@@ -400,10 +400,15 @@ impl Bus {
         });
         let enabled = enabled.await?;
         // It may have been paused before it was switched off.
-        if enabled.owns_queue() && enabled.state == State::Active {
+        if enabled.owns_queue() && enabled.state == State::Active && self.is_queue_paused(&enabled).await? {
             self.pause_own_queue(&enabled, None).await?;
         }
         Ok(enabled)
+    }
+
+    async fn is_queue_paused(&self, subscription: &Subscription) -> Result<bool, BusError> {
+        let queue = self.broker.store().get_queue(&subscription.queue()).await?;
+        Ok(queue.is_some_and(|queue| queue.pauses.queue.is_some()))
     }
 
     async fn pause_own_queue(

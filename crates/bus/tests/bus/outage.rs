@@ -123,6 +123,19 @@ async fn behind_a_breaker_nothing_dies_of_ten_minutes_without_a_target() {
     assert!(without.dead > 45_000 && without.during > 150_000, "so the test can fail: {without:?}");
 }
 
+/// The limit of a breaker that opens by a share: after a busy minute it opens late, and a policy that gives up sooner than that
+/// loses what failed before it did, and nothing after.
+#[tokio::test(start_paused = true)]
+async fn what_a_hasty_policy_loses_after_a_busy_minute_it_loses_before_the_breaker_opens() {
+    let report = run(with_breaker(settings("a")), 60_000).await;
+    println!("\na busy minute before, four attempts in seven seconds, with a breaker: {report:?}");
+    assert!(report.opened >= 1);
+    assert_eq!(report.delivered as u64 + report.dead, EVENTS as u64);
+    // Half of the window's sixty seconds, at an even rate of events.
+    let until_open = EVENTS as u64 * 30_000 / (OUTAGE_MS + 60_000);
+    assert!((1..until_open).contains(&report.dead), "{} of {until_open}", report.dead);
+}
+
 /// With the policy of webhooks, and a busy minute of successes before the outage, which the window still holds when it begins.
 #[tokio::test(start_paused = true)]
 async fn behind_a_breaker_a_busy_target_is_left_alone_while_it_is_down() {
