@@ -164,7 +164,11 @@ mod tests {
         assert!(!held.allow(Use::Publish, On::Topic(&topic("payments.created"))));
         assert!(!held.allow(Use::Subscribe, On::Topics(&topics("orders.*"))), "to publish is not to see");
         assert!(held.allow(Use::Subscribe, On::Topics(&topics("orders.*.eu"))));
-        assert!(held.allow(Use::Subscribe, On::Topics(&topics("**.eu"))), "a dot is a character like others");
+        assert!(
+            held.allow(Use::Subscribe, On::Topics(&topics("orders.**.x.eu"))),
+            "a dot is a character like others"
+        );
+        assert!(!held.allow(Use::Subscribe, On::Topics(&topics("**.eu"))), "it chooses `eu`, too");
         assert!(!held.allow(Use::Subscribe, On::Topics(&topics("**"))));
         assert!(!held.allow(Use::Subscribe, On::Topics(&topics("*.eu.**"))));
         // `**` may stand for nothing, and takes its dot along.

@@ -76,7 +76,7 @@ impl Api {
         description = "A durable work queue for work that fails.",
         license(name = "Apache-2.0", identifier = "Apache-2.0")
     ),
-    components(schemas(redrive_wire::Problem, redrive_wire::FieldProblem)),
+    components(schemas(redrive_wire::Problem, redrive_wire::FieldProblem, redrive_wire::schema::Topic)),
     tags(
         (name = "queues", description = "Queues and their settings"),
         (name = "messages", description = "Messages: in, out, and looking at them"),
