@@ -82,8 +82,16 @@ impl Broker {
         for stats in self.some_stats().await? {
             let oldest = stats.oldest_ready.map_or(Millis::ZERO, |since| stats.at.since(since));
             self.metrics.set_depth(&stats.queue.name, &stats.states, oldest);
+            self.measure_breaker(&stats.queue.name);
         }
         Ok(())
+    }
+
+    /// A breaker that nobody has asked for since the broker started has heard of nothing.
+    fn measure_breaker(&self, queue: &QueueName) {
+        let Some(live) = self.queues.known(queue) else { return };
+        let at = live.rules().breaker.as_ref().map(|breaker| breaker.state(self.now()));
+        self.metrics.set_breaker(queue, at);
     }
 
     /// The first queues by name, as many as have metrics of their own.

@@ -119,6 +119,7 @@ pub(crate) struct Metrics {
     type_succeeded: Counters<OfType>,
     type_died: Counters<OfType>,
     breaker_changes: Counters<OfChange>,
+    breaker_state: Family<OfState, Gauge>,
     store_info: Family<OfStore, Gauge>,
     messages: Family<OfState, Gauge>,
     oldest_ready: Family<OfQueue, Gauge<f64, AtomicU64>>,
@@ -153,6 +154,7 @@ impl Metrics {
             type_succeeded: Family::default(),
             type_died: Family::default(),
             breaker_changes: Family::default(),
+            breaker_state: Family::default(),
             store_info: Family::default(),
             messages: Family::default(),
             oldest_ready: Family::default(),
@@ -196,6 +198,11 @@ impl Metrics {
             registry.register(name, help, counter.clone());
         }
         registry.register("breaker_changes", "Changes of a breaker's state", self.breaker_changes.clone());
+        registry.register(
+            "breaker_state",
+            "1 for the state that a breaker is in",
+            self.breaker_state.clone(),
+        );
         registry.register(
             "store_info",
             "The store, and what an acknowledged write survives",
@@ -286,6 +293,18 @@ impl Metrics {
         self.breaker_changes.get_or_create(&labels).inc();
     }
 
+    /// How a breaker stands at this moment; `None` where the queue has none any more.
+    pub(crate) fn set_breaker(&self, queue: &QueueName, at: Option<BreakerState>) {
+        for state in BreakerState::ALL {
+            let labels = OfState { queue: self.queues.bounded(queue.as_str()), state: state.as_str() };
+            if let Some(at) = at {
+                self.breaker_state.get_or_create(&labels).set(i64::from(at == state));
+            } else {
+                self.breaker_state.remove(&labels);
+            }
+        }
+    }
+
     pub(crate) fn untraced(&self, attempts: u64) {
         self.attempts_untraced.inc_by(attempts);
     }
@@ -337,8 +356,9 @@ impl Metrics {
         for cause in CAUSES {
             self.failed.remove(&OfCause { queue: labels.queue.clone(), cause });
         }
-        for to in [BreakerState::Closed, BreakerState::Open, BreakerState::HalfOpen] {
-            self.breaker_changes.remove(&OfChange { queue: labels.queue.clone(), to: to.as_str() });
+        for state in BreakerState::ALL.map(BreakerState::as_str) {
+            self.breaker_changes.remove(&OfChange { queue: labels.queue.clone(), to: state });
+            self.breaker_state.remove(&OfState { queue: labels.queue.clone(), state });
         }
         self.run_seconds.remove(&labels);
         self.oldest_ready.remove(&labels);

@@ -72,10 +72,13 @@ async fn the_state_machine_of_requirement_001() {
     ];
     assert_eq!(changes, expected);
     let metrics = world.broker.metrics_text().await.unwrap();
-    assert!(
-        metrics.contains("redrive_breaker_changes_total{queue=\"bus.sub.mail\",to=\"open\"} 2"),
-        "{metrics}"
-    );
+    for line in [
+        "redrive_breaker_changes_total{queue=\"bus.sub.mail\",to=\"open\"} 2",
+        "redrive_breaker_state{queue=\"bus.sub.mail\",state=\"closed\"} 1",
+        "redrive_breaker_state{queue=\"bus.sub.mail\",state=\"open\"} 0",
+    ] {
+        assert!(metrics.contains(line), "{line} is not in\n{metrics}");
+    }
 }
 
 /// One poison message among good ones is one failure among many: it never opens the breaker, and dies of its own cap.

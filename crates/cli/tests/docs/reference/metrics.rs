@@ -14,7 +14,7 @@ Made from `GET /metrics` of a real server by a test; do not edit. `REDRIVE_BLESS
 
 Labels are bounded: the first 1,000 queues, message types and subscriptions have their own, the rest is counted as `other`, and a
 queue or a subscription that is deleted gives its labels up. Counters start at 0 with the server; `redrive_messages` and `redrive_oldest_ready_age_seconds` are read
-from the store when Prometheus asks. With several servers on one database, counters are each server's own and add up, while those
+from the store when Prometheus asks, and `redrive_breaker_state` is how the server sees it then. With several servers on one database, counters are each server's own and add up, while those
 two are the same at each of them: take the `max`.
 
 | name | kind | labels | |

@@ -15,6 +15,9 @@ pub enum BreakerState {
 }
 
 impl BreakerState {
+    /// Every state.
+    pub const ALL: [Self; 3] = [Self::Closed, Self::Open, Self::HalfOpen];
+
     /// The name in events, logs and metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
