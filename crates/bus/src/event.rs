@@ -6,7 +6,7 @@
 use redrive_broker::{NewMessage, TraceParent};
 use redrive_core::invalid::Invalid;
 use redrive_core::lifecycle::{Draft, When};
-use redrive_core::limits::CLASS_BYTES_MAX;
+use redrive_core::limits::{CLASS_BYTES_MAX, HEADERS_BYTES_MAX};
 use redrive_core::message::{
     Body, ContentType, Dedup, DedupKey, FairnessKey, Headers, Message, MessageId, MessageType, Priority,
     Source, Spec, Uniqueness,
@@ -23,6 +23,8 @@ pub(crate) const ORDER_HEADER: &str = "redrive-order";
 pub(crate) const TYPE_HEADER: &str = "redrive-type";
 /// What the headers of attributes begin with.
 pub(crate) const ATTRIBUTE_PREFIX: &str = "ce-";
+/// What the bus's own headers take at most: a topic, a type, the name of a queue, and a number.
+const OWN_BYTES_MAX: usize = 1_024;
 /// Headers that publishers do not set by themselves.
 const OWN_PREFIX: &str = "redrive-";
 
@@ -49,8 +51,10 @@ pub struct NewEvent {
 }
 
 impl NewEvent {
-    /// Refuses headers that only the bus sets.
+    /// Refuses headers that only the bus sets, and those that leave it no room for its own: whatever is refused is refused before
+    /// anything is kept.
     pub(crate) fn check(&self) -> Result<(), Invalid> {
+        Invalid::check_length("headers", self.headers.size(), HEADERS_BYTES_MAX - OWN_BYTES_MAX, "bytes")?;
         if self.headers.iter().any(|(name, _)| name.starts_with(OWN_PREFIX)) {
             return Err(Invalid::unusable("headers", "names that begin with redrive- are the server's own"));
         }

@@ -78,15 +78,17 @@ impl Bus {
         events.iter().try_for_each(NewEvent::check)?;
         self.keep_up().await?;
         let ids = self.broker.event_ids(events.len())?;
+        let events: Vec<(MessageId, NewEvent)> = ids.into_iter().zip(events).collect();
+        let kept = self.view().topic(topic).filter(|settings| settings.config.retain.is_some()).cloned();
+        if let Some(settings) = kept {
+            // Before it is looked who is there: whoever comes later and asks for the past finds these events in it.
+            self.retain(&settings, topic, &events).await?;
+            self.keep_up().await?;
+        }
         let (matching, settings, order) = {
             let view = self.view();
             (view.matching(topic), view.topic(topic).cloned(), view.revision().number)
         };
-        let events: Vec<(MessageId, NewEvent)> = ids.into_iter().zip(events).collect();
-        // Whoever subscribes from now on and asks for the past finds these events there, or gets them from here.
-        if let Some(settings) = settings.as_ref().filter(|settings| settings.config.retain.is_some()) {
-            self.retain(settings, topic, &events).await?;
-        }
         let plan = |(id, event): (MessageId, NewEvent)| {
             self.plan(topic, id, &event, &matching, settings.as_ref(), order)
         };

@@ -224,6 +224,10 @@ impl Bus {
         let _one = self.refreshing.lock().await;
         let known = self.view().revision.number;
         let revision = entry.and_then(|entry| Revision::decode(&entry.value)).unwrap_or_default();
+        // Somebody here knew more before it was our turn.
+        if revision.number <= known {
+            return Ok(());
+        }
         let missed = revision.since(known).map(<[Changed]>::to_vec);
         let everything = missed.is_none();
         match missed {

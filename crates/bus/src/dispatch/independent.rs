@@ -8,7 +8,7 @@ use redrive_core::time::Millis;
 use super::attempt::Failure;
 use super::settle::Say;
 use crate::bus::Bus;
-use crate::subscription::{Subscription, Target, WhyDisabled};
+use crate::subscription::{State, Subscription, Target, WhyDisabled};
 
 /// After how long what cannot be handled here is looked at again.
 pub(super) const ELSEWHERE: Millis = Millis::from_secs(1);
@@ -44,7 +44,10 @@ impl Bus {
 
     /// Switches a webhook off. Where that does not work, the next attempt finds the same.
     pub(crate) async fn disable(&self, subscription: &Subscription, why: WhyDisabled) {
-        if !matches!(subscription.target, Target::Webhook(_)) {
+        let known = self.view().subscription(&subscription.id);
+        let over = known.is_none_or(|known| matches!(known.state, State::Disabled { .. }));
+        // Several attempts may find the same at a time.
+        if over || !matches!(subscription.target, Target::Webhook(_)) {
             return;
         }
         match self.disable_subscription(&subscription.id, why).await {

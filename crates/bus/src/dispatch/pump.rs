@@ -75,6 +75,10 @@ impl Bus {
         }
         let runs = pumps.running.get(&pump).is_some_and(|running| !running.task.is_finished());
         if needed && !runs {
+            if let Pump::Subscription(id) = &pump {
+                // It may have been switched off for its failures: those of before are forgiven.
+                self.health.forget(id);
+            }
             let (stop, stopped) = watch::channel(false);
             let (bus, kind) = (self.clone(), pump.clone());
             let task = tokio::spawn(async move { bus.run_pump(kind, stopped).await });
