@@ -304,6 +304,14 @@ async fn an_endpoint_that_does_nothing_but_fail_is_switched_off_in_time() {
     fail(&mut world, 500).await;
     world.told(Act::Disabled).await;
     assert!(matches!(world.state().await, State::Disabled { why: WhyDisabled::Failing, .. }));
+    // Switched on again it has all of its time again, and not only until the next failure.
+    world.bus.enable_subscription(&id()).await.unwrap();
+    fail(&mut world, 500).await;
+    world.count(MessageState::Leased, 0).await;
+    assert_eq!(world.state().await, State::Active);
+    world.clock.advance(hour);
+    fail(&mut world, 500).await;
+    world.told(Act::Disabled).await;
     let rest = world.publish("{}").await;
     assert!(
         world.broker.get(&id().queue(), rest.parse().unwrap()).await.is_err(),
