@@ -11,6 +11,7 @@ mod markdown;
 mod modules;
 mod purity;
 mod readme;
+mod root;
 mod rust_source;
 mod sources;
 mod tree;
@@ -43,7 +44,7 @@ impl fmt::Display for Finding {
     }
 }
 
-const CHECKS: [fn(&Tree) -> Vec<Finding>; 8] = [
+const CHECKS: [fn(&Tree) -> Vec<Finding>; 9] = [
     layers::check,
     purity::check,
     sources::check,
@@ -52,6 +53,7 @@ const CHECKS: [fn(&Tree) -> Vec<Finding>; 8] = [
     manifest::check,
     verbs::check,
     readme::check,
+    root::check,
 ];
 
 /// Prints every finding, not only the first check's: they are cheap to find and quicker to mend together.

@@ -57,6 +57,11 @@ impl Tree {
         self.all().filter(move |(path, _)| path.starts_with(&prefix))
     }
 
+    /// The names of the files that lie at the root.
+    pub(super) fn at_root(&self) -> impl Iterator<Item = &str> {
+        self.files.keys().map(String::as_str).filter(|path| !path.contains('/'))
+    }
+
     /// The paths and texts of the files with this extension.
     pub(super) fn with_extension(&self, extension: &str) -> impl Iterator<Item = (&str, &str)> {
         self.all().filter(move |(path, _)| extension_of(path) == Some(extension))
