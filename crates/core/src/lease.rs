@@ -56,9 +56,10 @@ impl FromStr for LeaseId {
     type Err = Invalid;
 
     fn from_str(text: &str) -> Result<Self, Invalid> {
-        text.parse()
-            .map(Self)
-            .map_err(|_| Invalid::unusable("lease_id", "must be a decimal number below 2^64"))
+        // The standard library reads a sign, too.
+        let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+        let bits = text.parse().ok().filter(|_| digits);
+        bits.map(Self).ok_or_else(|| Invalid::unusable("lease_id", "must be a decimal number below 2^64"))
     }
 }
 
@@ -98,6 +99,13 @@ mod tests {
         #[test]
         fn the_token_survives_its_text(bits: u64) {
             prop_assert_eq!(LeaseId::from_bits(bits).to_string().parse(), Ok(LeaseId::from_bits(bits)));
+        }
+    }
+
+    #[test]
+    fn a_token_is_digits_and_nothing_else() {
+        for text in ["", "+1", "-1", " 1", "1.0", "0x1", "18446744073709551616"] {
+            assert_eq!(text.parse::<LeaseId>().map_err(|invalid| invalid.field), Err("lease_id"), "{text}");
         }
     }
 

@@ -21,6 +21,7 @@ impl Core {
             queue: self.number(&selection.queue)?,
             filter: &selection.filter,
             after: selection.after,
+            until: selection.until,
             newest_first: false,
             limit: selection.limit.get(),
             bytes: usize::MAX,

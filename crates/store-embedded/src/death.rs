@@ -24,10 +24,11 @@ impl Core {
         let number = self.messages.at(slot).queue;
         self.count(number, verb);
         let (error, leased_at) = (ended.record.error.clone(), Some(ended.record.leased_at));
+        let consumer = Some(ended.record.consumer.clone());
         let death = progress.death().copied();
         let link = Link { failure: Some(ended.record), checkpoint, death, ..Link::default() };
         let judged = self.judged(slot, (progress, link), ended.verdict, error, now);
-        Judged { leased_at, ..judged }
+        Judged { leased_at, consumer, ..judged }
     }
 
     /// Carries out a verdict and reports it, after moving the message on if it died.
@@ -53,6 +54,7 @@ impl Core {
         Judged {
             at: now,
             leased_at: None,
+            consumer: None,
             queue: name,
             message,
             kind,

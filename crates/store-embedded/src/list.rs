@@ -27,6 +27,7 @@ impl Core {
             queue: self.number(&request.queue)?,
             filter: &request.filter,
             after: request.after,
+            until: None,
             newest_first: request.newest_first,
             limit: request.limit.get(),
             bytes: BATCH_BYTES_MAX,

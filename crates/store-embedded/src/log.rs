@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use redrive_core::time::Timestamp;
-use redrive_store::{Append, LogName, LogRecord};
+use redrive_store::{Append, LogName, LogRange, LogRecord};
 
 use crate::core::Core;
 use crate::fault::Fault;
@@ -60,13 +60,21 @@ impl Core {
         }
     }
 
-    /// Where the records after a number are.
-    pub(crate) fn log_places(&self, log: &LogName, after: u64, limit: usize) -> Vec<LogPlace> {
+    /// Where the records are that were asked for.
+    pub(crate) fn log_places(&self, log: &LogName, range: LogRange, limit: usize) -> Vec<LogPlace> {
         let Some(log) = self.logs.get(log) else {
             return Vec::new();
         };
-        let start = log.records.partition_point(|record| record.sequence <= after);
-        log.records.range(start..).take(limit).copied().collect()
+        match range {
+            LogRange::After(number) => {
+                let start = log.records.partition_point(|record| record.sequence <= number);
+                log.records.range(start..).take(limit).copied().collect()
+            }
+            LogRange::Before(number) => {
+                let end = log.records.partition_point(|record| record.sequence < number);
+                log.records.range(..end).rev().take(limit).copied().collect()
+            }
+        }
     }
 
     pub(crate) fn log_trim(&mut self, name: &LogName, horizon: Timestamp) -> u64 {

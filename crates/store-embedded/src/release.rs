@@ -16,7 +16,7 @@ impl Core {
     fn release_one(&mut self, now: Timestamp, item: &ReleaseItem) -> Result<Released, NotHeld> {
         let sequence = self.next_sequence();
         let slot = self.held(now, &item.target)?;
-        let number = self.messages.at(slot).queue;
+        let (number, consumer) = (self.messages.at(slot).queue, self.messages.consumer(slot));
         let mut progress = self.messages.progress(slot);
         lifecycle::release(&mut progress, item.delay, sequence, now);
         self.count(number, Verb::Release);
@@ -25,6 +25,6 @@ impl Core {
         // With no delivery left nothing could ever be done with it.
         let spent = self.queue(number).spent(&self.messages, slot);
         let lapsed = spent.map(|reason| self.lapse_one(now, slot, reason));
-        Ok(Released { visible_at, lapsed })
+        Ok(Released { visible_at, consumer, lapsed })
     }
 }

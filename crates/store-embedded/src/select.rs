@@ -22,6 +22,8 @@ pub(crate) struct Search<'a> {
     pub(crate) queue: u32,
     pub(crate) filter: &'a Filter,
     pub(crate) after: Option<MessageId>,
+    /// The last that may be found. Only what is looked for from the oldest on has one.
+    pub(crate) until: Option<MessageId>,
     pub(crate) newest_first: bool,
     pub(crate) limit: usize,
     /// Most bytes of bodies, headers and checkpoints, unless the first has more.
@@ -70,12 +72,25 @@ impl Core {
     /// The messages to look at, in order: those that are named, or all.
     fn candidates(&self, search: &Search<'_>) -> Vec<(u128, u32)> {
         let all = &self.queue(search.queue).ids;
-        let after = search.after.map(ids::number);
+        let (after, until) = (search.after.map(ids::number), search.until.map(ids::number));
+        let within = |id: &u128| until.is_none_or(|until| *id <= until);
+        let beyond = |id: &u128| {
+            after.is_none_or(|after| if search.newest_first { *id < after } else { *id > after })
+                && within(id)
+        };
         if search.filter.ids.is_empty() {
+            if let Some(mut few) = self.of_state(search) {
+                few.retain(|(id, _)| beyond(id));
+                few.sort_unstable();
+                if search.newest_first {
+                    few.reverse();
+                }
+                return few;
+            }
             return if search.newest_first {
                 all.before(after).take(LOOKS_MAX + 1).collect()
             } else {
-                all.after(after).take(LOOKS_MAX + 1).collect()
+                all.after(after).take_while(|(id, _)| within(id)).take(LOOKS_MAX + 1).collect()
             };
         }
         let mut named: Vec<u128> = search.filter.ids.iter().map(|id| ids::number(*id)).collect();
@@ -84,9 +99,23 @@ impl Core {
         if search.newest_first {
             named.reverse();
         }
-        let beyond =
-            |id: &u128| after.is_none_or(|after| if search.newest_first { *id < after } else { *id > after });
         named.into_iter().filter(beyond).filter_map(|id| Some((id, all.get(id)?))).collect()
+    }
+
+    /// The messages of a state that has a set of its own, in any order: among a million that wait, a few that are leased or
+    /// dead are found at once. `None` where they are more than one call looks at, and would be sorted for each page anew.
+    fn of_state(&self, search: &Search<'_>) -> Option<Vec<(u128, u32)>> {
+        let queue = self.queue(search.queue);
+        let with_id = |slot: u32| (ids::number(self.id(slot)), slot);
+        match search.filter.states.as_slice() {
+            [State::Leased] if queue.deadlines.len() <= LOOKS_MAX => {
+                Some(queue.deadlines.iter().map(|(.., slot)| with_id(*slot)).collect())
+            }
+            [State::Dead] if queue.dead.len() <= LOOKS_MAX => {
+                Some(queue.dead.iter().map(|(.., slot)| with_id(*slot)).collect())
+            }
+            _ => None,
+        }
     }
 
     fn matches(&mut self, filter: &Filter, slot: u32, reads: &mut usize) -> bool {

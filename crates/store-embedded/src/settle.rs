@@ -74,6 +74,7 @@ impl Core {
             kind: self.queue(number).class_of(&self.messages, slot).0.clone(),
             attempts: self.messages.at(slot).attempts,
             leased_at: self.messages.held(slot).map_or(now, |held| held.leased_at),
+            consumer: self.messages.consumer(slot),
         };
         self.count(number, Verb::Ack);
         if self.queue(number).settings.retain_done.is_some() {

@@ -15,9 +15,9 @@ use redrive_core::time::Timestamp;
 use redrive_store::{
     AckItem, Acked, Append, Batch, Bulk, BuryItem, Capabilities, CountBy, Counts, CreateQueue, DeleteQueue,
     EnqueueItem, EnqueueOutcome, Entry, EntryKey, EntryKind, EntryName, ExpireRequest, ExtendItem,
-    FailureGroup, Item, Judged, LeaseRequest, Leased, Limit, ListRequest, LogName, LogRecord, NackItem,
-    NextDue, Now, Page, PauseQueue, QueueError, QueueStats, ReleaseItem, Released, Selection, Settled, Store,
-    StoreError, Survives, SweepRequest, UpdateQueue, WriteOutcome, Writes,
+    FailureGroup, Item, Judged, LeaseRequest, Leased, Limit, ListRequest, LogName, LogRange, LogRecord,
+    NackItem, NextDue, Now, Page, PauseQueue, QueueError, QueueStats, ReleaseItem, Released, Selection,
+    Settled, Store, StoreError, Survives, SweepRequest, UpdateQueue, WriteOutcome, Writes,
 };
 
 use crate::clock::{Clock, MachineClock};
@@ -495,10 +495,15 @@ impl Store for EmbeddedStore {
         .await
     }
 
-    async fn log_read(&self, log: &LogName, after: u64, limit: Limit) -> Result<Vec<LogRecord>, StoreError> {
+    async fn log_read(
+        &self,
+        log: &LogName,
+        range: LogRange,
+        limit: Limit,
+    ) -> Result<Vec<LogRecord>, StoreError> {
         let log = log.clone();
         self.look(move |core| {
-            let places = core.log_places(&log, after, limit.get());
+            let places = core.log_places(&log, range, limit.get());
             Later::Load(places.len(), Box::new(move |core: &Core| core.log_journal.log_records(&places)))
         })
         .await

@@ -26,8 +26,8 @@ use redrive_core::receipt::Claim;
 use redrive_core::time::{Millis, Timestamp};
 use redrive_store::{
     AckItem, Append, Batch, BuryItem, CreateQueue, EnqueueItem, EnqueueOutcome, EntryKey, EntryKind,
-    EntryName, Expect, ExtendItem, Filter, LeaseRequest, LeaseTarget, Limit, ListRequest, NackItem, Now,
-    PauseQueue, Selection, Store, Write, Writes,
+    EntryName, Expect, ExtendItem, Filter, LeaseRequest, LeaseTarget, Limit, ListRequest, LogRange, NackItem,
+    Now, PauseQueue, Selection, Store, Write, Writes,
 };
 use redrive_store_embedded::disk::{Disk, RealDisk};
 use redrive_store_embedded::{Clock, EmbeddedStore, Options, verify};
@@ -323,7 +323,8 @@ fn what_version_1_wrote_means_what_it_meant() {
     let kept = block_on(store.registry_get(&entry("kept"))).unwrap().unwrap();
     assert_eq!(kept.value.as_ref(), b"value");
     assert!(block_on(store.registry_get(&entry("deleted"))).unwrap().is_none());
-    let log = block_on(store.log_read(&EntryName::new("audit").unwrap(), 0, Limit::MAX)).unwrap();
+    let log =
+        block_on(store.log_read(&EntryName::new("audit").unwrap(), LogRange::After(0), Limit::MAX)).unwrap();
     assert_eq!(
         log.iter().map(|record| (record.sequence, record.value.as_ref())).collect::<Vec<_>>(),
         [(3, &b"three"[..])]

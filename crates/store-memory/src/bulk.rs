@@ -22,6 +22,7 @@ impl State {
         let start = selection.after.map_or(Bound::Unbounded, Bound::Excluded);
         let mut selected: Vec<MessageId> = messages
             .range((start, Bound::Unbounded))
+            .take_while(|(id, _)| selection.until.is_none_or(|until| **id <= until))
             .map(|(_, message)| message)
             .filter(|message| selection.filter.matches(message, now) && starts(message))
             .map(Message::id)

@@ -22,9 +22,10 @@ impl State {
         let queue = self.queues.get_mut(name)?;
         queue.totals.count(verb);
         let (error, leased_at) = (ended.record.error.clone(), Some(ended.record.leased_at));
+        let consumer = Some(ended.record.consumer.clone());
         queue.messages.get_mut(&id)?.history.add(ended.record);
         let judged = self.judged(name, id, ended.verdict, error, now)?;
-        Some(Judged { leased_at, ..judged })
+        Some(Judged { leased_at, consumer, ..judged })
     }
 
     /// Reports a verdict that was carried out, after moving the message on if it died.
@@ -48,6 +49,7 @@ impl State {
         Some(Judged {
             at: now,
             leased_at: None,
+            consumer: None,
             queue,
             message: id,
             kind,

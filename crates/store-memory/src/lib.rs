@@ -44,9 +44,9 @@ use redrive_core::time::{Millis, Timestamp};
 use redrive_store::{
     AckItem, Acked, Append, Batch, Bulk, BuryItem, Capabilities, CountBy, Counts, CreateQueue, DeleteQueue,
     EnqueueItem, EnqueueOutcome, Entry, EntryKey, EntryKind, EntryName, ExpireRequest, ExtendItem,
-    FailureGroup, Judged, LeaseRequest, Leased, Limit, ListRequest, Listener, LogName, LogRecord, NackItem,
-    NextDue, Now, Page, PauseQueue, QueueError, QueueStats, ReleaseItem, Released, Selection, Settled,
-    Signal, Store, StoreError, Survives, SweepRequest, UpdateQueue, WriteOutcome, Writes,
+    FailureGroup, Judged, LeaseRequest, Leased, Limit, ListRequest, Listener, LogName, LogRange, LogRecord,
+    NackItem, NextDue, Now, Page, PauseQueue, QueueError, QueueStats, ReleaseItem, Released, Selection,
+    Settled, Signal, Store, StoreError, Survives, SweepRequest, UpdateQueue, WriteOutcome, Writes,
 };
 
 use crate::signal::Signals;
@@ -302,8 +302,13 @@ impl Store for MemoryStore {
         self.at(now, |state, now| Ok(state.log_append(now, log, records)))
     }
 
-    async fn log_read(&self, log: &LogName, after: u64, limit: Limit) -> Result<Vec<LogRecord>, StoreError> {
-        Ok(self.with(|state| state.log_read(log, after, limit.get())))
+    async fn log_read(
+        &self,
+        log: &LogName,
+        range: LogRange,
+        limit: Limit,
+    ) -> Result<Vec<LogRecord>, StoreError> {
+        Ok(self.with(|state| state.log_read(log, range, limit.get())))
     }
 
     async fn log_trim(&self, log: &LogName, horizon: Timestamp) -> Result<u64, StoreError> {

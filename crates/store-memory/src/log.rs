@@ -1,7 +1,7 @@
 //! Append-only logs with retention.
 
 use redrive_core::time::Timestamp;
-use redrive_store::{Append, LogName, LogRecord};
+use redrive_store::{Append, LogName, LogRange, LogRecord};
 
 use crate::state::State;
 
@@ -23,9 +23,16 @@ impl State {
         records.into_values().into_iter().map(append).collect()
     }
 
-    pub(crate) fn log_read(&self, log: &LogName, after: u64, limit: usize) -> Vec<LogRecord> {
-        let records = self.logs.get(log).map_or(&[][..], |log| &log.records);
-        records.iter().filter(|record| record.sequence > after).take(limit).cloned().collect()
+    pub(crate) fn log_read(&self, log: &LogName, range: LogRange, limit: usize) -> Vec<LogRecord> {
+        let records = self.logs.get(log).map_or(&[][..], |log| &log.records).iter();
+        match range {
+            LogRange::After(number) => {
+                records.filter(|record| record.sequence > number).take(limit).cloned().collect()
+            }
+            LogRange::Before(number) => {
+                records.rev().filter(|record| record.sequence < number).take(limit).cloned().collect()
+            }
+        }
     }
 
     pub(crate) fn log_trim(&mut self, log: &LogName, horizon: Timestamp) -> u64 {

@@ -15,7 +15,7 @@ impl State {
     fn release_one(&mut self, now: Timestamp, item: &ReleaseItem) -> Result<Released, NotHeld> {
         let sequence = self.next_sequence();
         let held = self.held(&item.target)?;
-        let terms = held.terms();
+        let (terms, consumer) = (held.terms(), held.lease.consumer.clone());
         let progress = &mut held.message.progress;
         lifecycle::release(progress, item.delay, sequence, now);
         held.totals.count(Verb::Release);
@@ -24,6 +24,6 @@ impl State {
         let lapsed = terms
             .spent(progress.attempts, progress.deliveries_counted())
             .and_then(|reason| self.lapse_one(now, item.target.queue(), item.target.message(), reason));
-        Ok(Released { visible_at, lapsed })
+        Ok(Released { visible_at, consumer, lapsed })
     }
 }

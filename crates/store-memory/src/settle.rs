@@ -80,6 +80,7 @@ impl State {
             kind: held.message.spec.kind.clone(),
             attempts: held.message.progress.attempts,
             leased_at: held.lease.leased_at,
+            consumer: held.lease.consumer,
         };
         held.totals.count(Verb::Ack);
         lifecycle::ack(&mut held.message.progress, now);

@@ -12,7 +12,7 @@ item AS MATERIALIZED (
     FROM unnest($3::int[], $4::uuid[], $5::bigint[]) WITH ORDINALITY AS t (queue_id, id, lease_id, nth)
     LEFT JOIN LATERAL (
         SELECT m.ctid AS row, m.queue_id, m.id, m.no, m.state, m.lease_id, m.nacked IS NOT NULL AS nacked, m.class_id,
-            m.attempts, m.leased_at
+            m.attempts, m.leased_at, m.consumer
         FROM redrive.message m WHERE m.queue_id = t.queue_id AND m.id = t.id LIMIT 1
     ) m ON true
 ),
@@ -43,6 +43,6 @@ SELECT known.fresh, (CASE
         WHEN item.id IS NULL OR item.state = 4 THEN 1
         WHEN item.state = 2 AND item.lease_id = item.asked THEN 3
         ELSE 2
-    END)::smallint, item.class_id, item.attempts, item.leased_at
+    END)::smallint, item.class_id, item.attempts, item.leased_at, item.consumer
 FROM known CROSS JOIN item
 ORDER BY item.nth

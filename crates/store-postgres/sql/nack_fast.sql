@@ -55,10 +55,10 @@ SELECT item.now, item.fresh, (CASE
         WHEN m.id IS NULL OR m.state = 4 THEN 1
         WHEN m.state = 2 AND m.lease_id = item.lease_id THEN CASE WHEN item.due >= m.expires_at THEN 4 ELSE 3 END
         ELSE 2
-    END)::smallint, m.class_id, m.attempts, m.leased_at, item.due
+    END)::smallint, m.class_id, m.attempts, m.leased_at, item.due, m.consumer
 FROM item
 LEFT JOIN LATERAL (
-    SELECT m.id, m.no, m.state, m.lease_id, m.expires_at, m.class_id, m.attempts, m.leased_at
+    SELECT m.id, m.no, m.state, m.lease_id, m.expires_at, m.class_id, m.attempts, m.leased_at, m.consumer
     FROM redrive.message m WHERE m.queue_id = item.queue_id AND m.id = item.id LIMIT 1
 ) m ON true
 ORDER BY item.nth

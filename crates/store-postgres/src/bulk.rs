@@ -36,6 +36,7 @@ impl Shared {
             filter: &selection.filter,
             now: work.now,
             after: selection.after,
+            until: selection.until,
             newest_first: false,
             limit: selection.limit.get(),
             content: false,

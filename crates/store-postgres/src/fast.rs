@@ -161,7 +161,14 @@ impl Shared {
                     let (kind, _) = self.class_of(session, known, from.take()?).await?;
                     let attempts = u32::try_from(from.take::<i32>()?).unwrap_or_default();
                     let leased_at = time(from.take()?);
-                    Settled::Applied(Acked { message: item.claim.message, kind, attempts, leased_at })
+                    let consumer = row::consumer(&mut from)?;
+                    Settled::Applied(Acked {
+                        message: item.claim.message,
+                        kind,
+                        attempts,
+                        leased_at,
+                        consumer,
+                    })
                 }
                 NOT_FOUND => Settled::NotFound,
                 LEASE_LOST => Settled::LeaseLost,
@@ -258,16 +265,18 @@ impl Shared {
                     let attempts = u32::try_from(from.take::<i32>()?).unwrap_or_default();
                     let leased_at = Some(time(from.take()?));
                     let terms = Terms::new(&known.settings, item.claim.max_attempts);
+                    let verdict = Verdict::RetryAt(time(from.take()?), *rule);
                     Settled::Applied(Judged {
                         at: now,
                         leased_at,
+                        consumer: Some(row::consumer(&mut from)?),
                         queue: item.claim.queue.clone(),
                         message: item.claim.message,
                         kind,
                         attempts,
                         max_attempts: terms.policy.max_attempts,
                         error: item.error.clone(),
-                        verdict: Verdict::RetryAt(time(from.take()?), *rule),
+                        verdict,
                         moved_to: None,
                     })
                 }

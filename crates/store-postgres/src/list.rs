@@ -30,6 +30,7 @@ impl Shared {
             filter: &request.filter,
             now,
             after: request.after,
+            until: None,
             newest_first: request.newest_first,
             limit: request.limit.get(),
             content: true,

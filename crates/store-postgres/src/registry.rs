@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use redrive_core::time::Timestamp;
 use redrive_store::{
-    Append, Entry, EntryKey, EntryKind, EntryName, Limit, LogName, LogRecord, Now, WriteOutcome, Writes,
+    Append, Entry, EntryKey, EntryKind, EntryName, Limit, LogName, LogRange, LogRecord, Now, WriteOutcome,
+    Writes,
 };
 use tokio_postgres::Row;
 
@@ -107,12 +108,16 @@ impl Shared {
     pub(crate) async fn log_read(
         &self,
         log: &LogName,
-        after: u64,
+        range: LogRange,
         limit: Limit,
     ) -> Result<Vec<LogRecord>, Fault> {
         let session = self.link.session().await?;
-        let (after, limit) = (i64::try_from(after).unwrap_or(i64::MAX), items(limit.get()));
-        let rows = session.rows(&self.link.sql.log_read, &[&log.as_str(), &after, &limit]).await?;
+        let (statement, number) = match range {
+            LogRange::After(number) => (&self.link.sql.log_read, number),
+            LogRange::Before(number) => (&self.link.sql.log_read_back, number),
+        };
+        let (number, limit) = (i64::try_from(number).unwrap_or(i64::MAX), items(limit.get()));
+        let rows = session.rows(statement, &[&log.as_str(), &number, &limit]).await?;
         let mut records = Vec::with_capacity(rows.len());
         for row in &rows {
             let mut from = Columns::from(row, 0);

@@ -37,7 +37,7 @@ impl Work<'_> {
         item: &ReleaseItem,
         held: &mut Held,
     ) -> Result<Released, Fault> {
-        let known = Arc::clone(&leased.known);
+        let (known, consumer) = (Arc::clone(&leased.known), leased.lease.consumer.clone());
         let terms = Self::terms(&known, &leased.kept);
         let progress = &mut leased.kept.message.progress;
         lifecycle::release(progress, item.delay, BACK, self.now);
@@ -50,6 +50,6 @@ impl Work<'_> {
             None => None,
         };
         held.put(leased);
-        Ok(Released { visible_at, lapsed })
+        Ok(Released { visible_at, consumer, lapsed })
     }
 }

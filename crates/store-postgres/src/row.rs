@@ -140,6 +140,12 @@ fn said<T, E: ToString>(what: &'static str, value: Result<T, E>) -> Result<T, St
     value.map_err(|error| damaged(what, error.to_string()))
 }
 
+/// Who had a message, of which a statement has answered it last.
+pub(crate) fn consumer(from: &mut Columns<'_>) -> Result<ConsumerName, StoreError> {
+    let name: Option<&str> = from.take()?;
+    said("consumer", ConsumerName::new(name.unwrap_or_default()))
+}
+
 pub(crate) fn reason_number(reason: DeadReason) -> i16 {
     match reason {
         DeadReason::MaxAttempts => 0,

@@ -27,6 +27,8 @@ pub(crate) struct Scan<'a> {
     pub(crate) filter: &'a Filter,
     pub(crate) now: redrive_core::time::Timestamp,
     pub(crate) after: Option<MessageId>,
+    /// The largest id that may be found.
+    pub(crate) until: Option<MessageId>,
     pub(crate) newest_first: bool,
     pub(crate) limit: usize,
     pub(crate) content: bool,
@@ -71,6 +73,10 @@ impl Scan<'_> {
         if let Some(after) = self.after {
             let name = all.param(uuid(after), Type::UUID);
             range = format!("AND m.id {} {name}", if self.newest_first { "<" } else { ">" });
+        }
+        if let Some(until) = self.until {
+            let name = all.param(uuid(until), Type::UUID);
+            range = format!("{range} AND m.id <= {name}");
         }
         if !self.filter.ids.is_empty() {
             let ids: Vec<Uuid> = self.filter.ids.iter().map(|id| uuid(*id)).collect();

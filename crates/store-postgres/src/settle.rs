@@ -147,6 +147,7 @@ impl Work<'_> {
             kind: message.spec.kind.clone(),
             attempts: message.progress.attempts,
             leased_at: leased.lease.leased_at,
+            consumer: leased.lease.consumer.clone(),
         };
         self.tally(leased.known.id).verb(Verb::Ack, 1);
         self.let_go(&leased.kept);

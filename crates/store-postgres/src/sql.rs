@@ -151,6 +151,7 @@ statements! {
     lock_queue [INT4, INT4];
     log_append [TEXT, INT8, BYTEA_ARRAY];
     log_read [TEXT, INT8, INT8];
+    log_read_back [TEXT, INT8, INT8];
     log_trim [TEXT, INT8];
     logs_jump [];
     look_back [INT4];

@@ -13,9 +13,9 @@ use redrive_core::time::{Millis, Timestamp};
 use redrive_store::{
     AckItem, Acked, Append, Batch, Bulk, BuryItem, Capabilities, CountBy, Counts, CreateQueue, DeleteQueue,
     EnqueueItem, EnqueueOutcome, Entry, EntryKey, EntryKind, EntryName, ExpireRequest, ExtendItem,
-    FailureGroup, Judged, LeaseRequest, Leased, Limit, ListRequest, Listener, LogName, LogRecord, NackItem,
-    NextDue, Now, Page, PauseQueue, QueueError, QueueStats, ReleaseItem, Released, Selection, Settled,
-    Signal, Store, StoreError, SweepRequest, UpdateQueue, WriteOutcome, Writes,
+    FailureGroup, Judged, LeaseRequest, Leased, Limit, ListRequest, Listener, LogName, LogRange, LogRecord,
+    NackItem, NextDue, Now, Page, PauseQueue, QueueError, QueueStats, ReleaseItem, Released, Selection,
+    Settled, Signal, Store, StoreError, SweepRequest, UpdateQueue, WriteOutcome, Writes,
 };
 use uuid::Uuid;
 
@@ -360,8 +360,13 @@ impl Store for PostgresStore {
         store_call(|| self.0.log_append(now, log, &records)).await
     }
 
-    async fn log_read(&self, log: &LogName, after: u64, limit: Limit) -> Result<Vec<LogRecord>, StoreError> {
-        store_call(|| self.0.log_read(log, after, limit)).await
+    async fn log_read(
+        &self,
+        log: &LogName,
+        range: LogRange,
+        limit: Limit,
+    ) -> Result<Vec<LogRecord>, StoreError> {
+        store_call(|| self.0.log_read(log, range, limit)).await
     }
 
     async fn log_trim(&self, log: &LogName, horizon: Timestamp) -> Result<u64, StoreError> {

@@ -205,6 +205,7 @@ impl<'a> Work<'a> {
     ) -> Result<Judged, Fault> {
         self.tally(known.id).verb(verb, 1);
         let (error, leased_at) = (ended.record.error.clone(), Some(ended.record.leased_at));
+        let consumer = Some(ended.record.consumer.clone());
         if kept.message.history.failures.len() == ATTEMPT_RECORDS_MAX {
             self.trimmed.push(kept.no);
         }
@@ -212,7 +213,7 @@ impl<'a> Work<'a> {
         kept.message.history.add(ended.record);
         self.remember(kept);
         let judged = self.judged(known, kept, ended.verdict, error).await?;
-        Ok(Judged { leased_at, ..judged })
+        Ok(Judged { leased_at, consumer, ..judged })
     }
 
     /// Gives up a waiting message that can never be handed out again.
@@ -246,6 +247,7 @@ impl<'a> Work<'a> {
         Ok(Judged {
             at: self.now,
             leased_at: None,
+            consumer: None,
             queue: known.queue.name.clone(),
             message: kept.message.id(),
             kind,

@@ -18,6 +18,8 @@ pub struct Selection {
     pub filter: Filter,
     /// Only ids after this one: where the last step ended.
     pub after: Option<MessageId>,
+    /// Only ids up to this one, which is the last.
+    pub until: Option<MessageId>,
     /// At most so many messages.
     pub limit: Limit,
     /// Count them and change nothing.
@@ -27,7 +29,7 @@ pub struct Selection {
 impl Selection {
     /// The first step over what matches.
     pub fn new(queue: QueueName, filter: Filter) -> Self {
-        Self { queue, filter, after: None, limit: Limit::MAX, dry_run: false }
+        Self { queue, filter, after: None, until: None, limit: Limit::MAX, dry_run: false }
     }
 
     /// Refuses what is over a limit, naming the field.

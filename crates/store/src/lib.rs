@@ -44,7 +44,7 @@ pub use filter::Filter;
 pub use lease::{ClassFilter, LaneChoice, LeaseRequest, Leased, Pick};
 pub use limit::Limit;
 pub use list::{ListRequest, Page};
-pub use log::{Append, LogName, LogRecord};
+pub use log::{Append, LogName, LogRange, LogRecord};
 pub use now::Now;
 pub use queue::{CreateQueue, DeleteQueue, PauseQueue, UpdateQueue};
 pub use registry::{Entry, EntryKey, EntryKind, EntryName, Expect, Write, WriteOutcome, Writes};

@@ -35,6 +35,15 @@ impl Append {
     }
 }
 
+/// Which records of a log are read, and in which order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogRange {
+    /// Those with a number above this one, the oldest first.
+    After(u64),
+    /// Those with a number below this one, the newest first.
+    Before(u64),
+}
+
 /// A record of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogRecord {

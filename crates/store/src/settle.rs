@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use redrive_core::invalid::Invalid;
-use redrive_core::lease::LeaseId;
+use redrive_core::lease::{ConsumerName, LeaseId};
 use redrive_core::limits::{DELAY_MAX, LEASE_MAX};
 use redrive_core::message::{Checkpoint, DeadReason, ErrorText, MessageId, MessageType};
 use redrive_core::policy::{Asked, Verdict};
@@ -51,7 +51,7 @@ impl<T> Settled<T> {
     }
 }
 
-/// Which lease is meant: the one a receipt claims, or, for an operator, whichever is current.
+/// Which lease is meant: the one a receipt claims, or, for an operator, the one it saw, or whichever is current.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LeaseTarget {
     /// The lease of a receipt.
@@ -63,6 +63,15 @@ pub enum LeaseTarget {
         /// Its id.
         message: MessageId,
     },
+    /// This lease of a message, as somebody saw it who has no receipt.
+    Seen {
+        /// Its queue.
+        queue: QueueName,
+        /// Its id.
+        message: MessageId,
+        /// The lease it must be under.
+        lease: LeaseId,
+    },
 }
 
 impl LeaseTarget {
@@ -70,7 +79,7 @@ impl LeaseTarget {
     pub fn queue(&self) -> &QueueName {
         match self {
             Self::Claim(claim) => &claim.queue,
-            Self::Current { queue, .. } => queue,
+            Self::Current { queue, .. } | Self::Seen { queue, .. } => queue,
         }
     }
 
@@ -78,7 +87,7 @@ impl LeaseTarget {
     pub fn message(&self) -> MessageId {
         match self {
             Self::Claim(claim) => claim.message,
-            Self::Current { message, .. } => *message,
+            Self::Current { message, .. } | Self::Seen { message, .. } => *message,
         }
     }
 
@@ -86,6 +95,7 @@ impl LeaseTarget {
     pub fn lease(&self) -> Option<LeaseId> {
         match self {
             Self::Claim(claim) => Some(claim.lease),
+            Self::Seen { lease, .. } => Some(*lease),
             Self::Current { .. } => None,
         }
     }
@@ -153,6 +163,8 @@ pub struct Acked {
     pub attempts: u32,
     /// When its lease was taken.
     pub leased_at: Timestamp,
+    /// By whom.
+    pub consumer: ConsumerName,
 }
 
 /// Where a released message stands.
@@ -160,6 +172,8 @@ pub struct Acked {
 pub struct Released {
     /// From when on it may be leased.
     pub visible_at: Timestamp,
+    /// Who had it.
+    pub consumer: ConsumerName,
     /// How it lapsed in the same step, because it has no delivery left.
     pub lapsed: Option<Judged>,
 }
@@ -171,6 +185,8 @@ pub struct Judged {
     pub at: Timestamp,
     /// When the lease that ended was taken; `None` for a message that lapsed while it waited.
     pub leased_at: Option<Timestamp>,
+    /// Who had it; `None` for a message that lapsed while it waited.
+    pub consumer: Option<ConsumerName>,
     /// The queue it was judged in.
     pub queue: QueueName,
     /// The message.

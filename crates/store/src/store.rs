@@ -12,9 +12,9 @@ use redrive_core::time::Timestamp;
 use crate::{
     AckItem, Acked, Append, Batch, Bulk, BuryItem, Capabilities, CountBy, Counts, CreateQueue, DeleteQueue,
     EnqueueItem, EnqueueOutcome, Entry, EntryKey, EntryKind, EntryName, ExpireRequest, ExtendItem,
-    FailureGroup, Filter, Judged, LeaseRequest, Leased, Limit, ListRequest, Listener, LogName, LogRecord,
-    NackItem, NextDue, Now, Page, PauseQueue, QueueError, QueueStats, ReleaseItem, Released, Selection,
-    Settled, Signal, StoreError, SweepRequest, UpdateQueue, WriteOutcome, Writes,
+    FailureGroup, Filter, Judged, LeaseRequest, Leased, Limit, ListRequest, Listener, LogName, LogRange,
+    LogRecord, NackItem, NextDue, Now, Page, PauseQueue, QueueError, QueueStats, ReleaseItem, Released,
+    Selection, Settled, Signal, StoreError, SweepRequest, UpdateQueue, WriteOutcome, Writes,
 };
 
 /// What keeps the queues. See the crate's page for the rules that hold for every method.
@@ -166,8 +166,13 @@ pub trait Store: Debug + Send + Sync {
     /// Appends records to a log, which is there from its first record on; answers their numbers.
     async fn log_append(&self, now: Now, log: &LogName, records: Append) -> Result<Vec<u64>, StoreError>;
 
-    /// Records of a log with a number above `after`, in order.
-    async fn log_read(&self, log: &LogName, after: u64, limit: Limit) -> Result<Vec<LogRecord>, StoreError>;
+    /// Records of a log, from either end.
+    async fn log_read(
+        &self,
+        log: &LogName,
+        range: LogRange,
+        limit: Limit,
+    ) -> Result<Vec<LogRecord>, StoreError>;
 
     /// Forgets records appended before `horizon`; answers how many can no longer be read.
     async fn log_trim(&self, log: &LogName, horizon: Timestamp) -> Result<u64, StoreError>;

@@ -135,6 +135,8 @@ pub enum Deed {
     Replay,
     /// That is ended.
     CancelReplay,
+    /// One event is brought to it once more.
+    Resend,
     /// A key comes into being.
     CreateKey,
     /// A key gets another secret.
@@ -145,7 +147,7 @@ pub enum Deed {
 
 impl Deed {
     /// Every deed.
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 37] = [
         Self::CreateQueue,
         Self::UpdateQueue,
         Self::DeleteQueue,
@@ -179,6 +181,7 @@ impl Deed {
         Self::RotateSecret,
         Self::Replay,
         Self::CancelReplay,
+        Self::Resend,
         Self::CreateKey,
         Self::RotateKey,
         Self::RevokeKey,
@@ -221,6 +224,7 @@ impl Right for Deed {
             Self::RotateSecret => "rotate_secret",
             Self::Replay => "replay",
             Self::CancelReplay => "cancel_replay",
+            Self::Resend => "resend",
             Self::CreateKey => "create_key",
             Self::RotateKey => "rotate_key",
             Self::RevokeKey => "revoke_key",

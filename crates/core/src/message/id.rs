@@ -26,6 +26,12 @@ impl MessageId {
         Self(Uuid::from_u128(time | VERSION | upper | VARIANT | lower))
     }
 
+    /// When it was made, as far as it says so: one that somebody brought along may say anything.
+    pub fn made_at(&self) -> Timestamp {
+        let ms = u64::try_from(self.0.as_u128() >> 80).unwrap_or(u64::MAX);
+        Timestamp::from_millis(ms)
+    }
+
     /// The id with these sixteen bytes. Any UUID is accepted: imports bring their own.
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(Uuid::from_bytes(bytes))
@@ -68,6 +74,7 @@ mod tests {
         fn ids_are_version_7_and_sort_by_time(early in 0u64..1 << 40, later in 1u64..1 << 40, a: u128, b: u128) {
             let first = MessageId::new(Timestamp::from_millis(early), a);
             let second = MessageId::new(Timestamp::from_millis(early + later), b);
+            prop_assert_eq!(first.made_at(), Timestamp::from_millis(early));
             prop_assert!(first < second);
             prop_assert_eq!(first.to_string().as_bytes()[14], b'7');
             prop_assert_eq!(first.to_string().parse::<MessageId>(), Ok(first));

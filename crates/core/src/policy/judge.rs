@@ -109,7 +109,7 @@ impl Sentence {
 
 /// What the failure of attempt number `attempts` leads to, without a clock.
 pub fn sentence(policy: &RetryPolicy, attempts: u32, failure: Failure, dice: &mut Dice) -> Sentence {
-    if policy.max_attempts.is_some_and(|max| attempts >= max.get()) {
+    if policy.is_spent(attempts) {
         return Sentence::Dead(DeadReason::MaxAttempts);
     }
     let (delay, rule) = match failure {

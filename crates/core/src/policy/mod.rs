@@ -6,6 +6,7 @@ mod fingerprint;
 mod judge;
 mod lanes;
 mod retry;
+mod schedule;
 
 pub use breaker::{
     Allowance, Breaker, BreakerConfig, BreakerRow, BreakerState, Change, ChangeReason, Footing, Outcome,
@@ -16,3 +17,4 @@ pub use fingerprint::{Fingerprint, normalise};
 pub use judge::{Asked, DelayRule, Failure, Sentence, Verdict, judge, sentence};
 pub use lanes::{LaneCredit, RetryLane, Share};
 pub use retry::{Jitter, Multiplier, RetryOverride, RetryPolicy};
+pub use schedule::PlannedRetry;

@@ -150,9 +150,19 @@ impl RetryPolicy {
         Millis::new(grown).min(longest)
     }
 
+    /// Whether there is no retry after that many attempts.
+    pub fn is_spent(&self, attempts: u32) -> bool {
+        self.max_attempts.is_some_and(|max| attempts >= max.get())
+    }
+
+    /// The shortest and the longest delay after attempt `failed` failed, with jitter.
+    pub fn band(&self, failed: u32) -> (Millis, Millis) {
+        self.jitter.band(self.delay(failed), self.longest())
+    }
+
     /// The delay after attempt `failed` failed, with jitter.
     pub fn jittered(&self, failed: u32, dice: &mut Dice) -> Millis {
-        let (low, high) = self.jitter.band(self.delay(failed), self.longest());
+        let (low, high) = self.band(failed);
         Millis::new(dice.between(low.get(), high.get()))
     }
 }

@@ -7,11 +7,11 @@ use redrive_core::lifecycle::{Reschedule, Verb, When};
 use redrive_core::message::{MessageId, Priority, State};
 use redrive_core::policy::{Jitter, RetryLane, RetryOverride, Weight};
 use redrive_core::queue::{Pause, QueueConfig, QueueName, Retention, Weights};
-use redrive_core::time::{Millis, Timestamp};
+use redrive_core::time::Millis;
 use redrive_store::{
     Append, Bulk, CreateQueue, DeleteQueue, EntryKey, EntryKind, EntryName, Expect, ExpireRequest, Filter,
-    Judged, Limit, LogName, Now, PauseQueue, QueueError, Selection, Store, SweepRequest, UpdateQueue, Write,
-    WriteOutcome, Writes,
+    Judged, Limit, LogName, LogRange, LogRecord, Now, PauseQueue, QueueError, Selection, Store, StoreError,
+    SweepRequest, UpdateQueue, Write, WriteOutcome, Writes,
 };
 
 use super::compare::{coded, same};
@@ -191,12 +191,16 @@ impl Pair {
                 store.log_trim(&log, horizon).await.map_err(|error| error.to_string())?;
             }
         }
-        let ours = self.subject.log_read(&log, 0, Limit::MAX).await.map_err(|error| error.to_string())?;
-        let theirs = self.reference.log_read(&log, 0, Limit::MAX).await.map_err(|error| error.to_string())?;
-        let told = |records: &[redrive_store::LogRecord]| -> Vec<(Timestamp, Bytes)> {
-            records.iter().map(|record| (record.at, record.value.clone())).collect()
-        };
-        same("the log", &told(&ours), &told(&theirs))
+        for range in [LogRange::After(0), LogRange::Before(u64::MAX)] {
+            let ours = self.subject.log_read(&log, range, Limit::MAX).await;
+            let theirs = self.reference.log_read(&log, range, Limit::MAX).await;
+            let told = |records: Result<Vec<LogRecord>, StoreError>| -> Result<Vec<_>, String> {
+                let records = records.map_err(|error| error.to_string())?;
+                Ok(records.into_iter().map(|record| (record.at, record.value)).collect())
+            };
+            same("the log", &told(ours)?, &told(theirs)?)?;
+        }
+        Ok(())
     }
 }
 

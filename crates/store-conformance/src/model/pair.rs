@@ -18,7 +18,7 @@ use redrive_core::queue::{QueueName, QueueSettings};
 use redrive_core::receipt::Claim;
 use redrive_core::time::{Millis, Timestamp};
 use redrive_store::{
-    AckItem, Batch, BuryItem, EnqueueItem, EnqueueOutcome, ExtendItem, Filter, Judged, LaneChoice,
+    AckItem, Acked, Batch, BuryItem, EnqueueItem, EnqueueOutcome, ExtendItem, Filter, Judged, LaneChoice,
     LeaseRequest, LeaseTarget, Limit, NackItem, Now, Pick, ReleaseItem, Released, Settled, Store,
 };
 use redrive_store_memory::MemoryStore;
@@ -286,7 +286,7 @@ impl Pair {
         let reference = settled(&self.reference, now, act, &theirs, all_or_nothing, seed).await?;
         same("a settlement", &subject, &reference)?;
         for (claim, outcome) in ours.iter().zip(&subject) {
-            if let Settled::Applied((time, judged)) = outcome {
+            if let Settled::Applied((time, judged, _)) = outcome {
                 self.ledger.accepted(claim, !matches!(act, Act::Extend { .. }))?;
                 if let (Act::Release(_), Some(visible_at)) = (act, time) {
                     self.ledger.released(&claim.queue, claim.message, *visible_at);
@@ -313,7 +313,7 @@ impl Pair {
             let batch = || Batch::one(ReleaseItem { target: target.clone(), delay: None }).expect("one item");
             let ours = self.subject.release(self.at(), batch()).await.map_err(|error| error.code());
             let theirs = self.reference.release(self.at(), batch()).await.map_err(|error| error.code());
-            if let Ok([Settled::Applied(Released { visible_at, lapsed })]) = ours.as_deref() {
+            if let Ok([Settled::Applied(Released { visible_at, lapsed, .. })]) = ours.as_deref() {
                 self.ledger.released(&queue, message, *visible_at);
                 self.judged(lapsed.as_slice());
             }
@@ -337,12 +337,12 @@ pub(super) fn name(queue: u8) -> QueueName {
 }
 
 /// What a settlement answered, in a form that is the same for all of them.
-type Answer = Settled<(Option<Timestamp>, Option<Judged>)>;
+type Answer = Settled<Told>;
 
-fn answer<T>(
-    outcomes: Vec<Settled<T>>,
-    told: impl Fn(T) -> (Option<Timestamp>, Option<Judged>),
-) -> Vec<Answer> {
+/// What is told of a settlement: a time, a verdict, and, where there is no verdict that says it, who had the message.
+type Told = (Option<Timestamp>, Option<Judged>, Option<ConsumerName>);
+
+fn answer<T>(outcomes: Vec<Settled<T>>, told: impl Fn(T) -> Told) -> Vec<Answer> {
     let one = |outcome| match outcome {
         Settled::Applied(applied) => Settled::Applied(told(applied)),
         Settled::LeaseLost => Settled::LeaseLost,
@@ -369,7 +369,8 @@ async fn settled(
     let answers = match act {
         Act::Ack => {
             let items = claims.map(|claim| AckItem { claim }).collect();
-            store.ack(now, batch(all_or_nothing, items)).await.map(|all| answer(all, |_| (None, None)))
+            let told = |acked: Acked| (None, None, Some(acked.consumer));
+            store.ack(now, batch(all_or_nothing, items)).await.map(|all| answer(all, told))
         }
         Act::Nack { asked, error, checkpoint } => {
             let asked = match asked {
@@ -380,7 +381,7 @@ async fn settled(
             let error = ErrorText::new(ERRORS[usize::from(*error)]);
             let item = |claim| NackItem { claim, asked, error: error.clone(), checkpoint: note(*checkpoint) };
             let batch = batch(all_or_nothing, claims.map(item).collect());
-            store.nack(now, batch, seed).await.map(|all| answer(all, |judged| (None, Some(judged))))
+            store.nack(now, batch, seed).await.map(|all| answer(all, |judged| (None, Some(judged), None)))
         }
         Act::Extend { time, checkpoint } => {
             let item = |claim| ExtendItem {
@@ -389,22 +390,21 @@ async fn settled(
                 checkpoint: note(*checkpoint),
             };
             let batch = batch(all_or_nothing, claims.map(item).collect());
-            store.extend(now, batch).await.map(|all| answer(all, |deadline| (Some(deadline), None)))
+            store.extend(now, batch).await.map(|all| answer(all, |deadline| (Some(deadline), None, None)))
         }
         Act::Release(delay) => {
             let item =
                 |claim| ReleaseItem { target: LeaseTarget::Claim(claim), delay: delay.map(Millis::new) };
             let batch = batch(all_or_nothing, claims.map(item).collect());
-            store
-                .release(now, batch)
-                .await
-                .map(|all| answer(all, |released| (Some(released.visible_at), released.lapsed)))
+            let told =
+                |released: Released| (Some(released.visible_at), released.lapsed, Some(released.consumer));
+            store.release(now, batch).await.map(|all| answer(all, told))
         }
         Act::Bury => {
             let error = ErrorText::new(ERRORS[2]);
             let item = |claim| BuryItem { claim, reason: DeadReason::Buried, error: error.clone() };
             let batch = batch(all_or_nothing, claims.map(item).collect());
-            store.bury(now, batch).await.map(|all| answer(all, |judged| (None, Some(judged))))
+            store.bury(now, batch).await.map(|all| answer(all, |judged| (None, Some(judged), None)))
         }
     };
     answers.map_err(|error| error.to_string())

@@ -1,7 +1,7 @@
 //! ack: leased → gone | done.
 
 use redrive_core::lifecycle::Verb;
-use redrive_core::message::State;
+use redrive_core::message::{Message, State};
 use redrive_core::queue::Retention;
 use redrive_store::Filter;
 
@@ -41,7 +41,28 @@ async fn a_queue_that_keeps_done_messages_keeps_them(w: &mut World) {
     assert_eq!((totals.of(Verb::Ack), totals.retained), (1, 1));
 }
 
+async fn whoever_ends_a_lease_is_told_who_had_it(w: &mut World) {
+    let q = w.queue("q").await;
+    let had = |message: &Message| message.lease().map(|lease| lease.consumer.clone());
+    for _ in 0..5 {
+        w.put(&q).await;
+    }
+    let [acked, nacked, buried, released, _] = w.lease(&q, 5).await.try_into().expect("five messages");
+    let name = had(&acked);
+    assert!(name.as_ref().is_some_and(|name| !name.as_str().is_empty()));
+    let told = [
+        w.ack(&acked).await.applied().map(|acked| acked.consumer),
+        w.nack(&nacked).await.applied().and_then(|judged| judged.consumer),
+        w.bury(&buried).await.applied().and_then(|judged| judged.consumer),
+        w.release(&released).await.applied().map(|released| released.consumer),
+    ];
+    assert_eq!(told, [(); 4].map(|()| name.clone()));
+    w.advance(3_600_000);
+    assert_eq!(w.expire(&q).await.pop().expect("one ran out").consumer, name);
+}
+
 rules!("ack";
+    whoever_ends_a_lease_is_told_who_had_it,
     an_acked_message_is_gone,
     an_ack_after_the_deadline_applies_while_nothing_ended_the_lease,
     a_queue_that_keeps_done_messages_keeps_them,

@@ -1,7 +1,7 @@
 //! discard: any but leased → gone; by force leased ones too. A purge is a discard of everything.
 
 use redrive_core::lifecycle::Verb;
-use redrive_core::message::State;
+use redrive_core::message::{MessageId, State};
 use redrive_store::{Filter, Selection};
 
 use crate::world::{World, after, at_most, kind};
@@ -76,10 +76,43 @@ async fn a_step_goes_on_where_the_last_one_ended(w: &mut World) {
     assert_eq!((matched, step.after), (7, None), "nothing twice, nothing left out");
 }
 
+async fn a_step_ends_where_it_is_told(w: &mut World) {
+    let q = w.queue("q").await;
+    let ids = w.put_many(&q, 7, |_, _| ()).await;
+    let until = |id: MessageId| Selection { until: Some(id), ..Selection::new(q.clone(), Filter::default()) };
+    let counted = Selection { dry_run: true, ..until(ids[4]) };
+    let bulk = w.store().discard(w.at(), counted, false).await.expect("answers");
+    assert_eq!((bulk.matched, bulk.next), (5, None), "what lies beyond is not counted");
+    let mut step = Selection { limit: at_most(3), ..until(ids[4]) };
+    let mut discarded = Vec::new();
+    for _ in 0..20 {
+        let bulk = w.store().discard(w.at(), step.clone(), false).await.expect("answers");
+        discarded.extend(bulk.applied);
+        step.after = bulk.next;
+        if bulk.next.is_none() {
+            break;
+        }
+    }
+    assert_eq!((&*discarded, step.after), (&ids[..5], None), "the last is one of them, the next is not");
+    // Dead and named ones may be found in other ways than all of them.
+    let dead = w.lease_one(&q).await;
+    assert_eq!(dead.id(), ids[5]);
+    w.bury(&dead).await;
+    let filters = [Filter::default(), Filter::state(State::Dead), Filter::ids(ids.clone())];
+    for filter in filters {
+        for (last, found) in [(ids[4], vec![]), (ids[5], vec![ids[5]])] {
+            let step = Selection { dry_run: true, ..Selection { filter: filter.clone(), ..until(last) } };
+            let bulk = w.store().discard(w.at(), step, false).await.expect("answers");
+            assert_eq!((bulk.matched, bulk.next), (found.len() as u64, None), "{filter:?} until {last}");
+        }
+    }
+}
+
 rules!("discard";
     a_discarded_message_is_gone,
     a_leased_message_is_discarded_only_by_force,
     a_purge_empties_a_queue_step_by_step,
     a_dry_run_changes_nothing,
     a_step_goes_on_where_the_last_one_ended,
+    a_step_ends_where_it_is_told,
 );

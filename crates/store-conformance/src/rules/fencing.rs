@@ -180,6 +180,28 @@ async fn an_operator_needs_no_receipt(w: &mut World) {
     assert_eq!(w.extend_with(nowhere, 1, None).await, Settled::NotFound);
 }
 
+async fn an_operator_who_names_a_lease_touches_no_other(w: &mut World) {
+    let (q, first) = leased(w, "q").await;
+    let named = |message: &Message| {
+        let lease = message.lease().expect("it was leased").id;
+        LeaseTarget::Seen { queue: message.queue.clone(), message: message.id(), lease }
+    };
+    let deadline = w.extend_with(named(&first), 60_000, None).await.applied().expect("it is the current one");
+    w.advance(60_000);
+    w.expire(&q).await;
+    assert_eq!(w.release_with(named(&first), None).await, Settled::LeaseLost, "nobody has the message");
+    let second = w.lease_one(&q).await;
+    assert!(second.lease().is_some_and(|lease| lease.deadline > deadline));
+    let (before, totals) = (w.get(&q, second.id()).await, w.stats(&q).await.totals);
+    assert_eq!(w.extend_with(named(&first), 60_000, None).await, Settled::LeaseLost);
+    assert_eq!(w.release_with(named(&first), None).await, Settled::LeaseLost);
+    assert_eq!(w.get(&q, second.id()).await, before, "the next lease was touched");
+    assert_eq!(w.stats(&q).await.totals, totals, "a refusal was counted");
+    assert!(w.release_with(named(&second), None).await.is_applied());
+    let nowhere = LeaseTarget::Seen { queue: q, message: MessageId::MIN, lease: LeaseId::from_bits(1) };
+    assert_eq!(w.extend_with(nowhere, 1, None).await, Settled::NotFound);
+}
+
 async fn a_leased_message_is_handed_out_to_nobody_else(w: &mut World) {
     let q = w.queue("q").await;
     let ids = w.put_many(&q, 10, |_, _| ()).await;
@@ -203,5 +225,6 @@ rules!("fencing";
     a_receipt_for_another_message_or_lease_changes_nothing,
     lease_ids_only_grow,
     an_operator_needs_no_receipt,
+    an_operator_who_names_a_lease_touches_no_other,
     a_leased_message_is_handed_out_to_nobody_else,
 );

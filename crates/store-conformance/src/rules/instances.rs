@@ -13,7 +13,8 @@ use redrive_core::queue::QueueName;
 use redrive_core::time::Millis;
 use redrive_store::{
     AckItem, Append, Batch, EnqueueItem, EntryKey, EntryKind, EntryName, Expect, ExpireRequest, ExtendItem,
-    LeaseRequest, LeaseTarget, Limit, LogName, NackItem, Now, Settled, Store, Write, WriteOutcome, Writes,
+    LeaseRequest, LeaseTarget, Limit, LogName, LogRange, NackItem, Now, Settled, Store, Write, WriteOutcome,
+    Writes,
 };
 
 use crate::world::{World, at_most, claim};
@@ -130,13 +131,14 @@ async fn a_reader_of_a_log_misses_nothing_that_others_append(w: &mut World) {
             let records = Append::new(vec![Bytes::from_static(b"x"); 3]).expect("few and small");
             door.log_append(now, &log, records)
         });
-        let (_, records) = join(join_all(appends), doors[0].log_read(&log, last, Limit::MAX)).await;
+        let (_, records) =
+            join(join_all(appends), doors[0].log_read(&log, LogRange::After(last), Limit::MAX)).await;
         for record in records.expect("answers") {
             assert!(record.sequence > last, "{} after {last}", record.sequence);
             (seen, last) = (seen + 1, record.sequence);
         }
     }
-    seen += doors[0].log_read(&log, last, Limit::MAX).await.expect("answers").len();
+    seen += doors[0].log_read(&log, LogRange::After(last), Limit::MAX).await.expect("answers").len();
     assert_eq!(seen, 10 * 8 * 3, "a number that appeared behind the reader was missed");
 }
 

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU32;
 
+use redrive_core::lease::ConsumerName;
 use redrive_core::lifecycle::Verb;
 use redrive_core::message::{DeadReason, State};
 use redrive_core::policy::Verdict;
@@ -34,7 +35,8 @@ async fn a_snooze_waits(w: &mut World) {
     let message = w.lease_one(&q).await;
     let released = w.release_with(LeaseTarget::Claim(claim(&message)), Some(700)).await.applied();
     let visible_at = w.now().plus(Millis::new(700));
-    assert_eq!(released, Some(Released { visible_at, lapsed: None }));
+    let consumer = ConsumerName::new("consumer").expect("a good name");
+    assert_eq!(released, Some(Released { visible_at, consumer, lapsed: None }));
     assert_eq!(w.state(&q, id).await, Some(State::Delayed));
     w.advance(699);
     assert!(w.lease(&q, 1).await.is_empty());

@@ -12,9 +12,9 @@ use redrive_core::time::Timestamp;
 use redrive_store::{
     AckItem, Acked, Append, Batch, Bulk, BuryItem, Capabilities, CountBy, Counts, CreateQueue, DeleteQueue,
     EnqueueItem, EnqueueOutcome, Entry, EntryKey, EntryKind, EntryName, ExpireRequest, ExtendItem,
-    FailureGroup, Judged, LeaseRequest, Leased, Limit, ListRequest, Listener, LogName, LogRecord, NackItem,
-    NextDue, Now, Page, PauseQueue, QueueError, QueueStats, ReleaseItem, Released, Selection, Settled,
-    Signal, Store, StoreError, SweepRequest, UpdateQueue, WriteOutcome, Writes,
+    FailureGroup, Judged, LeaseRequest, Leased, Limit, ListRequest, Listener, LogName, LogRange, LogRecord,
+    NackItem, NextDue, Now, Page, PauseQueue, QueueError, QueueStats, ReleaseItem, Released, Selection,
+    Settled, Signal, Store, StoreError, SweepRequest, UpdateQueue, WriteOutcome, Writes,
 };
 use redrive_store_conformance::{Instance, Memory, Setup, Subject};
 
@@ -81,7 +81,7 @@ calls! {
     registry_list(kind: EntryKind, after: Option<&EntryName>, limit: Limit) -> Result<Vec<Entry>, StoreError>;
     registry_write(writes: Writes) -> Result<WriteOutcome, StoreError>;
     log_append(now: Now, log: &LogName, records: Append) -> Result<Vec<u64>, StoreError>;
-    log_read(log: &LogName, after: u64, limit: Limit) -> Result<Vec<LogRecord>, StoreError>;
+    log_read(log: &LogName, range: LogRange, limit: Limit) -> Result<Vec<LogRecord>, StoreError>;
     log_trim(log: &LogName, horizon: Timestamp) -> Result<u64, StoreError>;
     tell(signals: Vec<Signal>) -> Result<(), StoreError>;
 }

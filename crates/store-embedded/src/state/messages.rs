@@ -1,6 +1,6 @@
 //! The messages of all queues.
 
-use redrive_core::lease::Lease;
+use redrive_core::lease::{ConsumerName, Lease};
 use redrive_core::message::{Lane, Phase, Progress};
 
 use super::entry::{End, Entry, Extra, Held, NONE, Stage, lane};
@@ -42,6 +42,11 @@ impl Messages {
     pub(crate) fn held(&self, slot: u32) -> Option<&Held> {
         let entry = self.at(slot);
         if entry.stage == Stage::Leased { Some(self.leases.at(entry.before)) } else { None }
+    }
+
+    /// Who has a leased message.
+    pub(crate) fn consumer(&self, slot: u32) -> ConsumerName {
+        self.held(slot).map(|held| held.consumer.clone()).unwrap_or_default()
     }
 
     pub(crate) fn end(&self, slot: u32) -> Option<End> {

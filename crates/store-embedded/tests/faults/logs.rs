@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use futures::executor::block_on;
 use redrive_core::time::Timestamp;
-use redrive_store::{Limit, LogName, Store};
+use redrive_store::{Limit, LogName, LogRange, Store};
 
 use crate::command::{Answer, Command, Outcome};
 use crate::compare::same;
@@ -74,7 +74,8 @@ impl Logs {
     /// Whether the logs are what they must be; learns numbers that nobody was told.
     pub(crate) fn check(&mut self, subject: &dyn Store) -> Checked {
         for log in logs() {
-            let read = block_on(subject.log_read(&log, 0, Limit::MAX)).map_err(|error| error.to_string())?;
+            let read = block_on(subject.log_read(&log, LogRange::After(0), Limit::MAX))
+                .map_err(|error| error.to_string())?;
             let records = self.records.entry(log.clone()).or_default();
             let ours: Vec<(Timestamp, &Bytes)> =
                 read.iter().map(|record| (record.at, &record.value)).collect();

@@ -277,7 +277,7 @@ impl Oracle {
     fn target(&self, target: LeaseTarget) -> LeaseTarget {
         match target {
             LeaseTarget::Claim(claim) => LeaseTarget::Claim(self.claim(claim)),
-            current @ LeaseTarget::Current { .. } => current,
+            other @ (LeaseTarget::Current { .. } | LeaseTarget::Seen { .. }) => other,
         }
     }
 

@@ -13,7 +13,7 @@ use crate::wrap::{Sabotage, Saboteur};
 pub(crate) enum ByHistories {
     /// They can.
     Found,
-    /// They accept any lawful choice of whose turn it is, and read queues that fit on one page.
+    /// They accept any lawful choice of whose turn it is, read queues that fit on one page, and never end a bulk verb early.
     NotSeen,
 }
 
@@ -51,8 +51,10 @@ mod settling;
 
 acts! {
     settling::AckIgnoresLeaseId: "fencing::a_stale_receipt_changes_nothing", Found;
+    settling::AckForgetsWho: "ack::whoever_ends_a_lease_is_told_who_had_it", Found;
     settling::NackIgnoresLeaseId: "fencing::a_stale_receipt_changes_nothing", Found;
     settling::ExtendIgnoresLeaseId: "fencing::a_stale_receipt_changes_nothing", Found;
+    settling::ReleaseIgnoresLeaseId: "fencing::an_operator_who_names_a_lease_touches_no_other", Found;
     settling::ExtendIsForgotten: "time::an_extend_that_races_the_sweeper_wins", Found;
     settling::AttemptCountedAtNackOnly: "expire::a_dead_consumer_has_had_its_attempt", Found;
     inputs::CapOffByOne: "nack::the_cap_is_exact", Found;
@@ -79,6 +81,8 @@ acts! {
     serving::ProbeBurnsAttempts: "breaker::an_open_breaker_burns_no_attempt", Found;
     serving::MoreIsNeverSaid: "lease::more_leases_ran_out_than_one_call_ends", Found;
     serving::NamesAreFolded: "signal::whatever_may_be_told_arrives_as_it_was", NotSeen;
+    serving::LogsHaveOneDirection: "log::records_are_read_back_from_anywhere", Found;
+    serving::StepsHaveNoEnd: "discard::a_step_ends_where_it_is_told", NotSeen;
     serving::CursorSkipsOne: "list::pages_go_on_where_the_last_one_ended", NotSeen;
 }
 

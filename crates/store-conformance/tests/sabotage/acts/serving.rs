@@ -8,9 +8,9 @@ use redrive_core::message::{Message, MessageId, State};
 use redrive_core::queue::QueueName;
 use redrive_core::time::Timestamp;
 use redrive_store::{
-    AckItem, Acked, Batch, Bulk, Expect, Filter, LeaseRequest, LeaseTarget, Leased, Limit, ListRequest, Now,
-    Page, Pick, QueueError, QueueStats, ReleaseItem, Selection, Settled, Signal, Store, StoreError, Write,
-    WriteOutcome, Writes,
+    AckItem, Acked, Batch, Bulk, Expect, Filter, LeaseRequest, LeaseTarget, Leased, Limit, ListRequest,
+    LogName, LogRange, LogRecord, Now, Page, Pick, QueueError, QueueStats, ReleaseItem, Selection, Settled,
+    Signal, Store, StoreError, Write, WriteOutcome, Writes,
 };
 
 use super::shifted;
@@ -121,6 +121,23 @@ impl Sabotage for CounterOutsideTheWrite {
     }
 }
 
+/// A step goes on to whatever is there by now.
+#[derive(Debug, Default)]
+pub(super) struct StepsHaveNoEnd;
+
+#[async_trait]
+impl Sabotage for StepsHaveNoEnd {
+    async fn discard(
+        &self,
+        store: &dyn Store,
+        now: Now,
+        selection: Selection,
+        force: bool,
+    ) -> Result<Bulk, QueueError> {
+        store.discard(now, Selection { until: None, ..selection }, force).await
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct DryRunIsReal;
 
@@ -207,6 +224,25 @@ impl Sabotage for CursorSkipsOne {
             page.messages.pop();
         }
         Ok(page)
+    }
+}
+
+/// A log asked for its newest records begins with the oldest.
+#[derive(Debug, Default)]
+pub(super) struct LogsHaveOneDirection;
+
+#[async_trait]
+impl Sabotage for LogsHaveOneDirection {
+    async fn log_read(
+        &self,
+        store: &dyn Store,
+        log: &LogName,
+        range: LogRange,
+        limit: Limit,
+    ) -> Result<Vec<LogRecord>, StoreError> {
+        let mut records = store.log_read(log, range, limit).await?;
+        records.sort_by_key(|record| record.sequence);
+        Ok(records)
     }
 }
 

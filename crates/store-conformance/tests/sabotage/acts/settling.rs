@@ -1,6 +1,7 @@
 //! What goes wrong when a lease ends.
 
 use async_trait::async_trait;
+use redrive_core::lease::ConsumerName;
 use redrive_core::lifecycle::{Draft, When};
 use redrive_core::message::State;
 use redrive_core::policy::{Asked, Verdict};
@@ -30,6 +31,27 @@ impl Sabotage for AckIgnoresLeaseId {
             items.push(AckItem { claim: current(store, &item.claim).await });
         }
         store.ack(now, rebuilt(batch.is_all_or_nothing(), items)).await
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct AckForgetsWho;
+
+#[async_trait]
+impl Sabotage for AckForgetsWho {
+    async fn ack(
+        &self,
+        store: &dyn Store,
+        now: Now,
+        batch: Batch<AckItem>,
+    ) -> Result<Vec<Settled<Acked>>, StoreError> {
+        let mut outcomes = store.ack(now, batch).await?;
+        for outcome in &mut outcomes {
+            if let Settled::Applied(acked) = outcome {
+                acked.consumer = ConsumerName::default();
+            }
+        }
+        Ok(outcomes)
     }
 }
 
@@ -71,6 +93,28 @@ impl Sabotage for ExtendIgnoresLeaseId {
             ExtendItem { target, ..item }
         };
         store.extend(now, rebuilt(all_or_nothing, batch.into_items().into_iter().map(any).collect())).await
+    }
+}
+
+/// An operator who names a lease gets whichever is there.
+#[derive(Debug, Default)]
+pub(super) struct ReleaseIgnoresLeaseId;
+
+#[async_trait]
+impl Sabotage for ReleaseIgnoresLeaseId {
+    async fn release(
+        &self,
+        store: &dyn Store,
+        now: Now,
+        batch: Batch<ReleaseItem>,
+    ) -> Result<Vec<Settled<Released>>, StoreError> {
+        let all_or_nothing = batch.is_all_or_nothing();
+        let any = |item: ReleaseItem| {
+            let target =
+                LeaseTarget::Current { queue: item.target.queue().clone(), message: item.target.message() };
+            ReleaseItem { target, ..item }
+        };
+        store.release(now, rebuilt(all_or_nothing, batch.into_items().into_iter().map(any).collect())).await
     }
 }
 
@@ -176,9 +220,11 @@ impl Sabotage for ReleaseIsCharged {
             let nack = NackItem { claim, asked, error, checkpoint: None };
             for settled in store.nack(now, Batch::one(nack).expect("one item"), 0).await? {
                 outcomes.push(match settled {
-                    Settled::Applied(Judged { verdict: Verdict::RetryAt(visible_at, _), .. }) => {
-                        Settled::Applied(Released { visible_at, lapsed: None })
-                    }
+                    Settled::Applied(Judged {
+                        verdict: Verdict::RetryAt(visible_at, _),
+                        consumer: Some(consumer),
+                        ..
+                    }) => Settled::Applied(Released { visible_at, consumer, lapsed: None }),
                     Settled::LeaseLost => Settled::LeaseLost,
                     Settled::Applied(_) | Settled::NotFound => Settled::NotFound,
                     Settled::Aborted => Settled::Aborted,
