@@ -15,9 +15,11 @@ use crate::clock::Clock;
 use crate::config::BrokerConfig;
 use crate::error::BrokerError;
 use crate::events::{Events, Watch};
+use crate::history::Rounds;
 use crate::instances::Peers;
 use crate::lease::Polls;
 use crate::metrics::Metrics;
+use crate::numbers::{Deaths, Full, Looks};
 use crate::operations::Operations;
 use crate::queues::Queues;
 use crate::sweep::Sweeper;
@@ -41,6 +43,15 @@ pub struct Shared {
     pub(crate) peers: Option<Peers>,
     /// A lease or a message may be due earlier than the sweeper thinks.
     pub(crate) sweep_sooner: Notify,
+    /// What a test holds the sweepers by.
+    #[cfg(feature = "test-clock")]
+    pub(crate) sweeps: crate::sweep::hold::Hold,
+    /// When the broker started.
+    pub(crate) started_at: Timestamp,
+    pub(crate) rounds: Rounds,
+    pub(crate) looks: Looks,
+    pub(crate) deaths: Deaths,
+    pub(crate) full: Full,
     stopping: watch::Sender<bool>,
 }
 
@@ -92,8 +103,14 @@ impl Broker {
     ) -> Result<(Self, Background), BrokerError> {
         let receipts = store.receipt_key().await?;
         let peers = if store.capabilities().shared { Some(Peers::new()?) } else { None };
+        let started_at = clock.now();
         let broker = Self(Arc::new(Shared {
             receipts,
+            started_at,
+            rounds: Rounds::new(started_at),
+            looks: Looks::default(),
+            deaths: Deaths::default(),
+            full: Full::default(),
             clock,
             queues: Queues::default(),
             events: Arc::new(Events::new(config.events_kept, peers.as_ref().map(Peers::outbox))),
@@ -104,6 +121,8 @@ impl Broker {
             traces: config.traces.as_ref().map(Traces::new),
             peers,
             sweep_sooner: Notify::new(),
+            #[cfg(feature = "test-clock")]
+            sweeps: crate::sweep::hold::Hold::default(),
             stopping: watch::Sender::new(false),
             store,
             config,

@@ -33,6 +33,8 @@ pub struct BrokerConfig {
     pub metric_labels_max: usize,
     /// How long entries of the audit trail are kept.
     pub audit_kept: Millis,
+    /// Whether who shows no key, where keys are needed, is told how much happens.
+    pub open_reading: bool,
     /// How attempts are traced, if they are.
     pub traces: Option<TraceConfig>,
 }
@@ -51,6 +53,7 @@ impl Default for BrokerConfig {
             history_samples: 360,
             metric_labels_max: 1_000,
             audit_kept: Millis::from_days(90),
+            open_reading: false,
             traces: None,
         }
     }

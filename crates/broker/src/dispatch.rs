@@ -41,12 +41,14 @@ impl Broker {
     /// Leases as soon as there is something, however long that takes. Answers nothing when the broker ends.
     pub async fn lease_when_ready(&self, call: &LeaseCall) -> Result<Vec<Delivery>, BrokerError> {
         let live = self.live(&call.queue).await?;
+        live.numbers.asked(self.now());
         let waiter = live.waiters.join(call.interest());
         let messages = tokio::select! {
             biased;
             found = self.look_until(&live, call, &waiter) => found?,
             () = self.stopped() => Vec::new(),
         };
+        live.numbers.asked(self.now());
         Ok(self.deliveries(messages))
     }
 

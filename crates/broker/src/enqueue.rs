@@ -7,7 +7,9 @@ use redrive_core::lifecycle::{Draft, When};
 use redrive_core::message::{Dedup, DedupKey, MessageId, Uniqueness};
 use redrive_core::queue::{QueueConfig, QueueName};
 use redrive_core::time::Timestamp;
-use redrive_store::{Batch, CreateQueue, EnqueueItem, EnqueueOutcome, EnqueueRefusal, QueueError};
+use redrive_store::{
+    Batch, CreateQueue, EnqueueItem, EnqueueOutcome, EnqueueRefusal, QueueError, StoreError,
+};
 use sha2::{Digest, Sha256};
 
 use crate::broker::Broker;
@@ -94,7 +96,9 @@ impl Broker {
         let known = self.known_queues(&batch, create).await?;
         let unknown = create && known.iter().any(Option::is_none);
         let repeat = unknown.then(|| batch.clone());
-        let mut outcomes = self.store.enqueue(self.at(), batch).await?;
+        let answered = self.store.enqueue(self.at(), batch).await;
+        self.full.note(matches!(answered, Err(StoreError::StorageFull)), self.now());
+        let mut outcomes = answered?;
         let mut created = Vec::new();
         if let Some(repeat) = repeat
             && self.create_missing(&outcomes, &mut created).await?

@@ -156,8 +156,8 @@ impl Happening {
         }
     }
 
-    /// Whether several can be told as one.
-    const fn adds_up(self) -> bool {
+    /// Whether several can be told as one: it is about messages.
+    pub(crate) const fn adds_up(self) -> bool {
         !matches!(self, Self::Breaker(_) | Self::Queue(_) | Self::Subscription(_))
     }
 }

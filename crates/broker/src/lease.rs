@@ -101,6 +101,7 @@ impl Broker {
     pub async fn lease(&self, call: LeaseCall) -> Result<Vec<Delivery>, BrokerError> {
         let wait = call.wait.min(self.config.poll_wait_max);
         let live = self.live(&call.queue).await?;
+        live.numbers.asked(self.now());
         let messages = if wait == Millis::ZERO {
             self.look_once(&live, &call).await?
         } else {
@@ -114,6 +115,7 @@ impl Broker {
                 () = self.stopped() => Vec::new(),
             }
         };
+        live.numbers.asked(self.now());
         Ok(self.deliveries(messages))
     }
 
@@ -220,6 +222,10 @@ impl Broker {
         }
         let count = messages.len() as u64;
         self.metrics.leased(&live.name, count);
+        self.metrics.waited(&live.name, messages.iter().filter_map(|message| live.numbers.waited(message)));
+        if let Some(lease) = messages.first().and_then(Message::lease) {
+            self.note_leased(live, &lease.consumer, count, at);
+        }
         self.events.tell(Happening::Lease, &live.name, count, Trigger::Consumer, at);
         let first = messages.iter().filter_map(|message| message.lease()).map(|lease| lease.deadline).min();
         self.sweep_by(first);

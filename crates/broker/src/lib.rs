@@ -3,7 +3,7 @@
 //! [`Broker`] is the handle that every API calls, one method per verb in the file of its name. `waiters` and [`LeaseCall`]
 //! are the long poll: nobody looks twice unless something was said to be ready. `sweep` ends what is overdue when its
 //! time comes. `breaker` tells an outage from a poison message, `operations` does what takes more than one call. `events`,
-//! `metrics`, `history`, `log` and `trace` tell what happened, `why` what does not. `instances` is for stores on which several
+//! `metrics`, `history`, `numbers`, `log` and `trace` tell what happened, `why` what does not. `instances` is for stores on which several
 //! brokers work: what they tell each other, and who of them sweeps.
 //!
 //! `access` stands before all of it: APIs reach the broker through a [`Gate`], which knows who asks.
@@ -27,6 +27,7 @@ mod lease;
 mod log;
 mod message;
 mod metrics;
+mod numbers;
 mod operations;
 mod queue;
 mod queues;
@@ -37,8 +38,8 @@ mod waiters;
 mod why;
 
 pub use access::{
-    About, Access, Act as AuditAct, ApiKey, AuditEntry, Caller, Consuming, Cut, Fault, Gate, NewKey, Quotas,
-    Shown, Unauthenticated, Who, has_keys,
+    About, Access, Act as AuditAct, ApiKey, AuditEntry, Caller, Consuming, Counted, Counts, Cut, Fault, Gate,
+    NewKey, Quotas, Shown, Stranger, ToldCount, Unauthenticated, Watcher, Who, has_keys,
 };
 pub use breaker::BreakerView;
 pub use broker::{Background, Broker, Shared};
@@ -50,9 +51,14 @@ pub use dispatch::Admission;
 pub use enqueue::NewMessage;
 pub use error::BrokerError;
 pub use events::{Act, Event, Happening, Told, Trigger, Watch};
-pub use history::Sample;
+pub use history::{Rates, Sample, Times};
 pub use lease::{Delivery, LeaseCall};
 pub use metrics::RetryShare;
+pub use numbers::{
+    Attention, AttentionKind, ConsumerSeen, ConsumersSeen, DEATH_MINUTES, Disabled, GroupOfQueue,
+    GroupsOfQueues, LeaseCursor, LeaseOfQueue, LeasesOfQueues, LeasesWanted, Overview, QueueRow, Rows,
+    RowsWanted, Severity, StatsCursor, StatsOrder, SubscriptionFacts,
+};
 pub use operations::{NewOperation, Operation, OperationId, OperationState, Progress, Work};
 pub use settle::{Bury, Extend, Nack, Release, Settlement, Target};
 pub use trace::{Attempted, Failure, HowEnded, Sent, Span, TraceConfig, TraceParent, TraceRatio, Tracing};

@@ -1,7 +1,7 @@
 //! Messages: look, and what an operator does to a few of them at once. Many are an operation.
 
 use redrive_core::lifecycle::Reschedule;
-use redrive_core::message::{Message, MessageId};
+use redrive_core::message::{Message, MessageId, Note};
 use redrive_core::queue::QueueName;
 use redrive_store::{Bulk, ListRequest, Page, Selection};
 
@@ -42,6 +42,17 @@ impl Broker {
         let bulk = self.store.move_to(self.at(), selection, target.clone()).await?;
         self.tell_bulk(Happening::Queue(Act::Moved), &queue, &bulk, dry_run);
         self.wake_queue(&target);
+        Ok(bulk)
+    }
+
+    /// dead → ready. One step.
+    pub async fn redrive(&self, selection: Selection, by: Note, reason: Note) -> Result<Bulk, BrokerError> {
+        let (queue, dry_run) = (selection.queue.clone(), selection.dry_run);
+        let bulk = self.store.redrive(self.at(), selection, by, reason).await?;
+        self.tell_bulk(Happening::Requeue, &queue, &bulk, dry_run);
+        if !dry_run {
+            self.wake_queue(&queue);
+        }
         Ok(bulk)
     }
 

@@ -124,10 +124,16 @@ pub(crate) struct Metrics {
     messages: Family<OfState, Gauge>,
     oldest_ready: Family<OfQueue, Gauge<f64, AtomicU64>>,
     waiting_polls: Gauge,
+    wait_seconds: Family<OfQueue, Histogram>,
     run_seconds: Family<OfQueue, Histogram>,
     attempts_to_success: Histogram,
     attempts_untraced: Counter,
     refused: Counters<OfCode>,
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a span is far shorter than 2^52 milliseconds")]
+fn in_seconds(span: Millis) -> f64 {
+    span.get() as f64 / 1_000.0
 }
 
 fn seconds() -> Histogram {
@@ -159,6 +165,7 @@ impl Metrics {
             messages: Family::default(),
             oldest_ready: Family::default(),
             waiting_polls: Gauge::default(),
+            wait_seconds: Family::new_with_constructor(seconds),
             run_seconds: Family::new_with_constructor(seconds),
             attempts_to_success: Histogram::new([1.0, 2.0, 3.0, 4.0, 5.0, 8.0, 13.0, 21.0]),
             attempts_untraced: Counter::default(),
@@ -217,6 +224,12 @@ impl Metrics {
         );
         registry.register("waiting_polls", "Long polls that wait", self.waiting_polls.clone());
         registry.register_with_unit(
+            "wait",
+            "From when a message could have been leased to its lease",
+            Unit::Seconds,
+            self.wait_seconds.clone(),
+        );
+        registry.register_with_unit(
             "run",
             "From the lease to the ack of a message that succeeded",
             Unit::Seconds,
@@ -253,6 +266,12 @@ impl Metrics {
         self.leased.get_or_create(&self.of_queue(queue)).inc_by(messages);
     }
 
+    /// How long messages had been ready when they were handed out.
+    pub(crate) fn waited(&self, queue: &QueueName, waits: impl Iterator<Item = Millis>) {
+        let histogram = self.wait_seconds.get_or_create_owned(&self.of_queue(queue));
+        waits.for_each(|wait| histogram.observe(in_seconds(wait)));
+    }
+
     pub(crate) fn extended(&self, queue: &QueueName, messages: u64) {
         self.lease_extended.get_or_create(&self.of_queue(queue)).inc_by(messages);
     }
@@ -264,8 +283,7 @@ impl Metrics {
     pub(crate) fn acked(&self, queue: &QueueName, kind: &MessageType, attempts: u32, run: Millis) {
         let labels = self.of_queue(queue);
         self.acked.get_or_create(&labels).inc();
-        #[expect(clippy::cast_precision_loss, reason = "a lease is far shorter than 2^52 milliseconds")]
-        self.run_seconds.get_or_create(&labels).observe(run.get() as f64 / 1_000.0);
+        self.run_seconds.get_or_create(&labels).observe(in_seconds(run));
         self.attempts_to_success.observe(f64::from(attempts));
         if attempts > 1 {
             self.type_succeeded.get_or_create(&self.of_type(kind)).inc();
@@ -333,8 +351,7 @@ impl Metrics {
             let count = i64::try_from(states.of(state)).unwrap_or(i64::MAX);
             self.messages.get_or_create(&labels).set(count);
         }
-        #[expect(clippy::cast_precision_loss, reason = "an age is far shorter than 2^52 milliseconds")]
-        self.oldest_ready.get_or_create(&OfQueue { queue }).set(oldest.get() as f64 / 1_000.0);
+        self.oldest_ready.get_or_create(&OfQueue { queue }).set(in_seconds(oldest));
     }
 
     /// Gives up the labels of a queue that is gone.
@@ -360,6 +377,7 @@ impl Metrics {
             self.breaker_changes.remove(&OfChange { queue: labels.queue.clone(), to: state });
             self.breaker_state.remove(&OfState { queue: labels.queue.clone(), state });
         }
+        self.wait_seconds.remove(&labels);
         self.run_seconds.remove(&labels);
         self.oldest_ready.remove(&labels);
         for state in State::ALL {

@@ -3,8 +3,7 @@
 use redrive_core::queue::{Queue, QueueConfig, QueueName, Weights};
 use redrive_core::subscription::is_reserved;
 use redrive_store::{
-    CreateQueue, DeleteQueue, FailureGroup, Limit, PauseQueue, QueueError, QueueNotFound, QueueStats,
-    UpdateQueue,
+    CreateQueue, DeleteQueue, Limit, PauseQueue, QueueError, QueueNotFound, QueueStats, UpdateQueue,
 };
 
 use crate::broker::Broker;
@@ -105,15 +104,6 @@ impl Broker {
     /// A queue at this moment.
     pub async fn stats(&self, name: &QueueName) -> Result<QueueStats, BrokerError> {
         Ok(self.store.stats(self.at(), name).await?)
-    }
-
-    /// Groups of dead messages whose errors are alike, the largest first.
-    pub async fn failure_groups(
-        &self,
-        name: &QueueName,
-        limit: Limit,
-    ) -> Result<Vec<FailureGroup>, BrokerError> {
-        Ok(self.store.failure_groups(name, limit).await?)
     }
 }
 

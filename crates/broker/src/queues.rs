@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use crate::broker::Broker;
 use crate::error::BrokerError;
 use crate::history::History;
+use crate::numbers::{Numbers, Remembered};
 use crate::waiters::{Ready, Waiters};
 
 /// What changes with the configuration of a queue.
@@ -31,6 +32,7 @@ pub(crate) struct Live {
     pub(crate) waiters: Arc<Waiters>,
     rules: Mutex<Rules>,
     pub(crate) history: Mutex<History>,
+    pub(crate) numbers: Numbers,
     /// What is due next may have changed.
     pub(crate) due_changed: Notify,
     /// The earliest time that was said to be due since the timer last asked the store. By the time it asks, that may have
@@ -47,7 +49,7 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    fn new(queue: &Queue, defaults: &QueueSettings, instance: u64) -> Self {
+    fn new(queue: &Queue, defaults: &QueueSettings, instance: u64, remembered: &Arc<Remembered>) -> Self {
         let settings = queue.config.over(defaults);
         let breaker = settings.breaker.map(|config| Breaker::shared(config, instance));
         let version = queue.version;
@@ -56,6 +58,7 @@ impl Live {
             waiters: Arc::default(),
             rules: Mutex::new(Rules { settings: Arc::new(settings), breaker, version }),
             history: Mutex::default(),
+            numbers: Numbers::new(remembered),
             due_changed: Notify::new(),
             due_by: AtomicU64::new(u64::MAX),
             timed: Mutex::new(false),
@@ -118,27 +121,31 @@ impl Live {
 
 /// The queues that somebody asked for since the broker started.
 #[derive(Debug, Default)]
-pub(crate) struct Queues(RwLock<HashMap<QueueName, Arc<Live>>>);
+pub(crate) struct Queues {
+    live: RwLock<HashMap<QueueName, Arc<Live>>>,
+    /// How much is remembered of the consumers of all of them.
+    pub(crate) remembered: Arc<Remembered>,
+}
 
 impl Queues {
     /// A queue that was asked for before.
     pub(crate) fn known(&self, name: &QueueName) -> Option<Arc<Live>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+        self.live.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<Live>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+        self.live.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
     fn add(&self, queue: &Queue, defaults: &QueueSettings, instance: u64) -> Arc<Live> {
-        let mut queues = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let new = || Arc::new(Live::new(queue, defaults, instance));
+        let mut queues = self.live.write().unwrap_or_else(PoisonError::into_inner);
+        let new = || Arc::new(Live::new(queue, defaults, instance, &self.remembered));
         Arc::clone(queues.entry(queue.name.clone()).or_insert_with(new))
     }
 
     /// Removes a queue and says that it was there, unless it was deleted and made again meanwhile.
     fn remove(&self, live: &Arc<Live>) -> bool {
-        let mut queues = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut queues = self.live.write().unwrap_or_else(PoisonError::into_inner);
         let same = queues.get(&live.name).is_some_and(|known| Arc::ptr_eq(known, live));
         same && queues.remove(&live.name).is_some()
     }
@@ -195,6 +202,7 @@ impl Broker {
             live.waiters.wake_all();
             live.due_changed.notify_one();
             self.metrics.forget_queue(&live.name);
+            self.deaths.forget(&live.name);
             self.forget_attempts_of(&live.name);
         }
     }

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use redrive_core::invalid::Invalid;
+use redrive_core::lease::LeaseId;
 use redrive_core::limits::BATCH_ITEMS_MAX;
 use redrive_core::message::{Checkpoint, DeadReason, ErrorText, MessageId};
 use redrive_core::policy::{Asked, Outcome, Verdict};
@@ -21,6 +22,7 @@ use redrive_store::{
 use crate::broker::Broker;
 use crate::error::BrokerError;
 use crate::events::{Happening, Trigger};
+use crate::numbers::{Did, Noted};
 use crate::trace::{Ended, Failure, HowEnded, Which};
 
 /// What became of one settlement.
@@ -70,6 +72,8 @@ pub enum Target {
     Receipt(String),
     /// The current lease of a message, for an operator.
     Message(QueueName, MessageId),
+    /// This lease of a message, for an operator who saw it.
+    Seen(QueueName, MessageId, LeaseId),
 }
 
 /// The work takes longer.
@@ -142,6 +146,7 @@ impl Broker {
         match target {
             Target::Receipt(receipt) => self.open(&receipt).map(LeaseTarget::Claim),
             Target::Message(queue, message) => Some(LeaseTarget::Current { queue, message }),
+            Target::Seen(queue, message, lease) => Some(LeaseTarget::Seen { queue, message, lease }),
         }
     }
 
@@ -154,10 +159,13 @@ impl Broker {
         let settled = self.store.ack(self.at(), batch).await?;
         let now = self.now();
         let mut counts = BTreeMap::<&QueueName, u64>::new();
+        let mut noted = Noted::new(self);
         for (queue, settled) in queues.iter().zip(&settled) {
             let Settled::Applied(acked) = settled else { continue };
             *counts.entry(queue).or_default() += 1;
-            self.metrics.acked(queue, &acked.kind, acked.attempts, now.since(acked.leased_at));
+            let run = now.since(acked.leased_at);
+            self.metrics.acked(queue, &acked.kind, acked.attempts, run);
+            noted.acked(queue, &acked.consumer, run, now);
             self.record(queue, now, acked.leased_at, acked.message, Outcome::Success);
             let which = Which::Number(acked.attempts, acked.leased_at);
             let ended = Ended { at: now, how: HowEnded::Acked, failure: None };
@@ -249,10 +257,12 @@ impl Broker {
             batch.items().iter().map(|item| (item.target.clone(), item.delay.is_some())).collect();
         let settled = self.store.release(self.at(), batch).await?;
         let now = self.now();
+        let mut noted = Noted::new(self);
         for ((target, delayed), settled) in targets.iter().zip(&settled) {
             let Settled::Applied(released) = settled else { continue };
             let (queue, message) = (target.queue(), target.message());
             self.metrics.released(queue, 1);
+            noted.did(queue, &released.consumer, Did::Release, now);
             self.record(queue, now, now, message, Outcome::NoOutcome);
             let which = target.lease().map_or(Which::Current, Which::Lease);
             let ended = Ended { at: now, how: HowEnded::Released, failure: None };
@@ -303,6 +313,11 @@ impl Broker {
     fn tell_judged_as(&self, judged: &Judged, cause: &'static str, subscription: Option<&str>) -> bool {
         let died = matches!(judged.verdict, Verdict::Dead(_));
         self.metrics.failed(&judged.queue, &judged.kind, cause, died);
+        self.note_death(judged);
+        if let Some(consumer) = &judged.consumer {
+            let what = if cause == "expire" { Did::Expire } else { Did::Fail };
+            Noted::new(self).did(&judged.queue, consumer, what, judged.at);
+        }
         if let Some(leased_at) = judged.leased_at {
             let outcome = if cause == "bury" { Outcome::NoOutcome } else { Outcome::Failure };
             self.record(&judged.queue, judged.at, leased_at, judged.message, outcome);

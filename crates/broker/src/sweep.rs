@@ -4,6 +4,9 @@
 //! time at which there will be something. Two may run at once, here or on other instances: every step is guarded. Where
 //! there are other instances, one of them sweeps at a time, so that they don't all do the same.
 
+#[cfg(feature = "test-clock")]
+pub(crate) mod hold;
+
 use redrive_core::time::Timestamp;
 use redrive_store::{ExpireRequest, Judged, Limit, SweepRequest};
 
@@ -58,7 +61,12 @@ impl Broker {
     pub(crate) async fn keep_sweeping(&self, sweeper: Sweeper) {
         loop {
             let sooner = self.sweep_sooner.notified();
-            let next = match self.sweep_all(sweeper).await {
+            #[cfg(feature = "test-clock")]
+            let let_go = self.sweeps.let_go().await;
+            let swept = self.sweep_all(sweeper).await;
+            #[cfg(feature = "test-clock")]
+            drop(let_go);
+            let next = match swept {
                 Ok(Sweep::Done) => self.next_sweep(sweeper).await,
                 Ok(Sweep::Elsewhere) => {
                     self.wait_for_lock().await;
@@ -190,6 +198,7 @@ impl Broker {
         let now = self.now();
         for judged in lapsed {
             self.metrics.failed(&judged.queue, &judged.kind, "lapse", true);
+            self.note_death(&judged);
             self.events.tell(Happening::MoveToDlq, &judged.queue, 1, Trigger::Scheduler, now);
             self.wake_for(&judged);
         }

@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use redrive_core::access::{KeyId, On};
 use redrive_core::subscription::SubscriptionId;
 use redrive_core::time::{Millis, Timestamp};
-use redrive_store::{Append, Limit, LogName, LogRecord, Now, Store, StoreError};
+use redrive_store::{Append, Limit, LogName, LogRange, LogRecord, Now, Store, StoreError};
 use serde::{Deserialize, Serialize};
 
 /// How long refusals are counted together.
@@ -173,14 +173,14 @@ impl Audit {
         store.log_append(now, &self.log, records).await.map(drop)
     }
 
-    /// Entries with a number above `after`.
+    /// Entries, from either end.
     pub(crate) async fn read(
         &self,
         store: &dyn Store,
-        after: u64,
+        range: LogRange,
         limit: Limit,
     ) -> Result<Vec<AuditEntry>, StoreError> {
-        let records = store.log_read(&self.log, after, limit).await?;
+        let records = store.log_read(&self.log, range, limit).await?;
         Ok(records.iter().filter_map(AuditEntry::read).collect())
     }
 

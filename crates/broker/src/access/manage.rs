@@ -9,7 +9,7 @@ use redrive_core::queue::QueueName;
 use redrive_core::subscription::SubscriptionId;
 use redrive_core::time::{Millis, Timestamp};
 use redrive_core::topic::TopicPattern;
-use redrive_store::{EntryKey, EntryKind, EntryName, Expect, Limit, Write, WriteOutcome, Writes};
+use redrive_store::{EntryKey, EntryKind, EntryName, Expect, Limit, LogRange, Write, WriteOutcome, Writes};
 
 use super::audit::{About, AuditEntry};
 use super::caller::Caller;
@@ -258,10 +258,11 @@ impl Caller {
     }
 
     /// Entries of the trail that the caller may see: all of them for who administrates every queue, else those about
-    /// queues that it administrates.
+    /// queues that it administrates. They begin behind the one whose number is given, whichever comes first.
     pub async fn audit(
         &self,
-        mut after: u64,
+        newest_first: bool,
+        behind: Option<u64>,
         limit: Limit,
         wanted: impl Fn(&AuditEntry) -> bool,
     ) -> Result<(Vec<AuditEntry>, Option<u64>), BrokerError> {
@@ -269,9 +270,14 @@ impl Caller {
         self.gate.flush_audit().await?;
         let all = self.sees(Use::ReadAudit, On::Every);
         let may_read = |entry: &AuditEntry| all || self.may_read(entry);
+        let (trail, store) = (&self.gate.0.audit, &*broker.store);
+        let mut behind = behind.unwrap_or(if newest_first { u64::MAX } else { 0 });
+        // One more than was asked for says whether there are more. Where that is not enough, few of many are wanted.
+        let mut at_once = Limit::new(limit.get() + 1).unwrap_or(Limit::MAX);
         let mut seen = Vec::new();
         loop {
-            let page = self.gate.0.audit.read(&*broker.store, after, Limit::MAX).await?;
+            let range = if newest_first { LogRange::Before(behind) } else { LogRange::After(behind) };
+            let page = trail.read(store, range, at_once).await?;
             let Some(last) = page.last().map(|entry| entry.sequence) else { return Ok((seen, None)) };
             for entry in page.into_iter().filter(|entry| may_read(entry) && wanted(entry)) {
                 if seen.len() == limit.get() {
@@ -280,7 +286,7 @@ impl Caller {
                 }
                 seen.push(entry);
             }
-            after = last;
+            (behind, at_once) = (last, Limit::MAX);
         }
     }
 }

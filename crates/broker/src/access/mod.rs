@@ -2,17 +2,20 @@
 //!
 //! [`Gate::caller`] tells who it is. [`Caller::may`] is the one function that authorises; it hands the broker out.
 //! [`Caller::act`] does the same for what operators do, and writes it down with what came of it. A handler that asks
-//! neither has no broker to call, so a route that somebody forgot to guard does not compile.
+//! neither has no broker to call, so a route that somebody forgot to guard does not compile. [`Gate::watcher`] lets in, where
+//! the operator wants it, who shows nothing: to counts, which have no names in them.
 
 mod acts;
 mod audit;
 mod caller;
+mod counts;
 mod keys;
 mod manage;
 mod record;
 
 pub use audit::{About, Act, AuditEntry, Who};
 pub use caller::{Caller, Cut, Fault};
+pub use counts::{Counted, Counts, Stranger, ToldCount, Watcher};
 pub use keys::Consuming;
 pub use manage::NewKey;
 pub use record::{ApiKey, Quotas};
@@ -33,6 +36,7 @@ use crate::clock::pause;
 use crate::config::BrokerConfig;
 use crate::error::BrokerError;
 use audit::Audit;
+use counts::Places;
 use keys::{KEPT_NOWHERE, Keys};
 use record::Kept;
 
@@ -91,6 +95,8 @@ struct Shared {
     /// Whether anyone is let in. It ends when another instance on the same store makes the first key.
     anyone: AtomicBool,
     audit: Audit,
+    /// For those who read without a key.
+    places: Places,
     /// Held by who counts something and adds to it, where there is a quota.
     counting: tokio::sync::Mutex<()>,
 }
@@ -122,6 +128,7 @@ impl Gate {
             keys,
             anyone: AtomicBool::new(anyone),
             audit: Audit::default(),
+            places: Places::default(),
             counting: tokio::sync::Mutex::default(),
         }));
         gate.refresh().await?;

@@ -2,6 +2,7 @@
 //! cancelled, and go on after a restart where they were. Where there are several instances, one of them carries an operation
 //! out, and the others ask for what they want of it in its record.
 
+mod bound;
 mod owner;
 mod record;
 mod run;
@@ -11,6 +12,7 @@ pub use record::{Operation, OperationId, OperationState, Progress, Work};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use redrive_core::message::MessageId;
 use redrive_core::queue::QueueName;
 use redrive_store::{EntryKind, EntryName, Filter, Limit, Selection};
 use tokio::sync::{Notify, watch};
@@ -109,8 +111,12 @@ pub struct NewOperation {
 impl Broker {
     /// How many messages an operation would touch now.
     pub async fn dry_run(&self, new: &NewOperation) -> Result<u64, BrokerError> {
-        let mut selection =
-            Selection { dry_run: true, ..Selection::new(new.queue.clone(), new.filter.clone()) };
+        self.matched(new, None).await
+    }
+
+    async fn matched(&self, new: &NewOperation, until: Option<MessageId>) -> Result<u64, BrokerError> {
+        let whole = Selection::new(new.queue.clone(), new.filter.clone());
+        let mut selection = Selection { dry_run: true, until, ..whole };
         selection.check()?;
         self.live(&new.queue).await?;
         let mut matched = 0;
@@ -124,9 +130,10 @@ impl Broker {
         }
     }
 
-    /// Starts an operation.
-    pub async fn start_operation(&self, new: NewOperation) -> Result<Operation, BrokerError> {
-        let total = self.dry_run(&new).await?;
+    /// Starts an operation, on what is there now.
+    pub async fn start_operation(&self, mut new: NewOperation) -> Result<Operation, BrokerError> {
+        let until = self.bound(&mut new).await?;
+        let total = self.matched(&new, Some(until)).await?;
         if self.operations.lock().len() >= OPERATIONS_MAX {
             return Err(BrokerError::TooManyOperations { max: OPERATIONS_MAX });
         }
@@ -144,6 +151,7 @@ impl Broker {
             state: OperationState::Running,
             progress: Progress { total, ..Progress::default() },
             cursor: None,
+            until: Some(until),
             started_at: now,
             updated_at: now,
             problem: None,

@@ -16,6 +16,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OperationId(pub(crate) MessageId);
 
+impl OperationId {
+    /// Before every operation that was started at that time or later.
+    pub(crate) fn first_of(at: Timestamp) -> Self {
+        Self(MessageId::new(at, 0))
+    }
+}
+
 impl Default for OperationId {
     fn default() -> Self {
         Self(MessageId::MIN)
@@ -135,6 +142,9 @@ pub struct Operation {
     pub progress: Progress,
     /// The last message that was looked at.
     pub cursor: Option<MessageId>,
+    /// The last message that it is about: what was there when it was started. Operations of older versions have none, and go on
+    /// to the end of the queue.
+    pub until: Option<MessageId>,
     /// When it was started.
     pub started_at: Timestamp,
     /// When it last came further.
@@ -173,6 +183,8 @@ struct Written {
     state: OperationState,
     progress: Progress,
     cursor: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    until: Option<String>,
     started_at: u64,
     updated_at: u64,
     problem: Option<String>,
@@ -201,6 +213,11 @@ struct WrittenFilter {
     attempts: Option<(u32, u32)>,
     created: Option<(u64, u64)>,
     error: Option<String>,
+}
+
+/// An id that may be left out; `None` where it is none.
+fn read_id(written: Option<String>) -> Option<Option<MessageId>> {
+    written.map(|id| id.parse()).transpose().ok()
 }
 
 fn texts<T>(values: &[T], text: impl Fn(&T) -> String) -> Vec<String> {
@@ -267,6 +284,7 @@ impl Operation {
             state: self.state,
             progress: self.progress,
             cursor: self.cursor.map(|cursor| cursor.to_string()),
+            until: self.until.map(|until| until.to_string()),
             started_at: self.started_at.as_millis(),
             updated_at: self.updated_at.as_millis(),
             problem: self.problem.clone(),
@@ -291,10 +309,8 @@ impl Operation {
             rate: written.rate,
             state: written.state,
             progress: written.progress,
-            cursor: match written.cursor {
-                Some(cursor) => Some(cursor.parse().ok()?),
-                None => None,
-            },
+            cursor: read_id(written.cursor)?,
+            until: read_id(written.until)?,
             started_at: Timestamp::from_millis(written.started_at),
             updated_at: Timestamp::from_millis(written.updated_at),
             problem: written.problem,
@@ -330,16 +346,18 @@ mod tests {
             state: OperationState::Paused,
             progress: Progress { total: 4, matched: 3, applied: 2, refused: 1 },
             cursor: Some(MessageId::MIN),
+            until: Some(MessageId::new(Timestamp::from_millis(3), 1)),
             started_at: Timestamp::from_millis(1),
             updated_at: Timestamp::from_millis(2),
             problem: Some("no room".to_owned()),
             owner: Some(Owner::new("me".to_owned(), Timestamp::from_millis(3))),
         };
         assert_eq!(Operation::decode(&operation.encode().unwrap()), Some(operation.clone()));
-        let alone = Operation { owner: None, ..operation };
-        let bytes = alone.encode().unwrap();
-        assert!(!String::from_utf8(bytes.clone()).unwrap().contains("owner"), "as it always was");
-        assert_eq!(Operation::decode(&bytes), Some(alone));
+        let old = Operation { owner: None, until: None, ..operation };
+        let bytes = old.encode().unwrap();
+        let text = String::from_utf8(bytes.clone()).unwrap();
+        assert!(!text.contains("owner") && !text.contains("until"), "as it always was");
+        assert_eq!(Operation::decode(&bytes), Some(old));
         assert_eq!(Operation::decode(b"{}"), None);
     }
 }

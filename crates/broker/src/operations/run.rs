@@ -15,7 +15,6 @@ use super::record::{Operation, OperationId, OperationState, Work};
 use crate::broker::Broker;
 use crate::clock::pause;
 use crate::error::BrokerError;
-use crate::events::{Happening, Trigger};
 
 /// How many messages one step touches at most.
 const STEP_MAX: usize = 500;
@@ -184,6 +183,7 @@ impl Broker {
         let most = operation.rate.map_or(STEP_MAX, |rate| STEP_MAX.min(rate.max(1) as usize));
         let selection = Selection {
             after: operation.cursor,
+            until: operation.until,
             limit: Limit::new(most)?,
             ..Selection::new(operation.queue.clone(), operation.filter.clone())
         };
@@ -220,16 +220,7 @@ impl Broker {
     /// One step of any work.
     pub(super) async fn step(&self, selection: Selection, work: &Work) -> Result<Bulk, BrokerError> {
         match work {
-            Work::Redrive { by, reason } => {
-                let (queue, dry_run) = (selection.queue.clone(), selection.dry_run);
-                let redriven = self.store.redrive(self.at(), selection, by.clone(), reason.clone()).await?;
-                if !dry_run {
-                    let count = redriven.applied.len() as u64;
-                    self.events.tell(Happening::Requeue, &queue, count, Trigger::Operator, self.now());
-                    self.wake_queue(&queue);
-                }
-                Ok(redriven)
-            }
+            Work::Redrive { by, reason } => self.redrive(selection, by.clone(), reason.clone()).await,
             Work::Discard { force } => self.discard(selection, *force).await,
             Work::Move { target } => self.move_to(selection, target.clone()).await,
         }

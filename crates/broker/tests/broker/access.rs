@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use redrive_broker::{Access, Broker, BrokerConfig, BrokerError, Caller, Gate, NewKey, Quotas, Shown};
+use redrive_broker::{
+    Access, Broker, BrokerConfig, BrokerError, Caller, Gate, NewKey, Quotas, Shown, Watcher,
+};
 use redrive_core::access::{Deed, Grant, Grants, KeyName, On, QueuePattern, Scope, Token, Use};
 use redrive_core::limits::API_KEYS_MAX;
 use redrive_core::queue::QueueConfig;
@@ -20,9 +22,13 @@ fn call(gate: &Gate, token: &str) -> Result<Caller, redrive_broker::BrokerError>
 
 /// A gate of another instance.
 async fn gate(world: &World) -> (Gate, redrive_broker::Background) {
+    gate_of(world, BrokerConfig::default()).await
+}
+
+async fn gate_of(world: &World, config: BrokerConfig) -> (Gate, redrive_broker::Background) {
     let store: Arc<dyn Store> = Arc::<redrive_store_memory::MemoryStore>::clone(&world.store);
     let clock = Arc::<redrive_broker::ManualClock>::clone(&world.clock);
-    let (broker, background) = Broker::start(store, clock, BrokerConfig::default()).await.unwrap();
+    let (broker, background) = Broker::start(store, clock, config).await.unwrap();
     let bootstrap: Token = BOOTSTRAP.parse().unwrap();
     (Gate::new(broker, Access::Keys { bootstrap: Some(bootstrap) }).await.unwrap(), background)
 }
@@ -131,7 +137,27 @@ async fn a_deed_whose_caller_goes_away_is_written_down_as_unsure() {
     let never = admin
         .act(Deed::PurgeQueue, &queue, async |_| std::future::pending::<Result<(), BrokerError>>().await);
     assert!(futures::FutureExt::now_or_never(never).is_none());
-    let (entries, _) = admin.audit(0, Limit::MAX, |entry| entry.act.what == "purge_queue").await.unwrap();
+    let (entries, _) =
+        admin.audit(false, None, Limit::MAX, |entry| entry.act.what == "purge_queue").await.unwrap();
     assert_eq!(entries.len(), 1);
     assert_eq!((entries[0].act.result.as_str(), entries[0].count), ("INTERRUPTED", 1));
+}
+
+#[tokio::test]
+async fn readers_without_a_key_are_let_in_where_reading_is_open_and_not_without_end() {
+    let world = World::with(QueueConfig::default()).await;
+    let (shut, _one) = gate(&world).await;
+    assert_eq!(shut.watcher(Shown::Nothing, None).unwrap_err().code(), "KEY_MISSING");
+    let (open, _other) =
+        gate_of(&world, BrokerConfig { open_reading: true, ..BrokerConfig::default() }).await;
+    assert_eq!(open.watcher(Shown::Several, None).unwrap_err().code(), "KEY_INVALID");
+    assert_eq!(open.watcher(Shown::Header(b"Bearer x"), None).unwrap_err().code(), "KEY_INVALID");
+    assert_eq!(open.caller(Shown::Nothing, None).unwrap_err().code(), "KEY_MISSING", "it opens nothing else");
+    let key = format!("Bearer {BOOTSTRAP}");
+    assert!(matches!(open.watcher(Shown::Header(key.as_bytes()), None), Ok(Watcher::Caller(_))));
+    let Ok(Watcher::Stranger(stranger)) = open.watcher(Shown::Nothing, None) else { panic!("it is open") };
+    let mut readers: Vec<_> = (0..1_000).map(|_| stranger.watch(None).unwrap()).collect();
+    assert_eq!(stranger.watch(None).unwrap_err().code(), "QUOTA_REACHED");
+    readers.pop();
+    assert!(stranger.watch(None).is_ok());
 }

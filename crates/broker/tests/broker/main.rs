@@ -7,6 +7,7 @@ mod breaker;
 mod enqueue;
 mod instances;
 mod look;
+mod numbers;
 mod operations;
 mod polls;
 mod settle;

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use redrive_core::lifecycle::Reschedule;
@@ -13,9 +14,9 @@ use redrive_core::time::Timestamp;
 use redrive_store::{
     AckItem, Acked, Append, Batch, Bulk, BuryItem, Capabilities, CountBy, Counts, CreateQueue, DeleteQueue,
     EnqueueItem, EnqueueOutcome, Entry, EntryKey, EntryKind, EntryName, ExpireRequest, ExtendItem,
-    FailureGroup, Judged, LeaseRequest, Leased, Limit, ListRequest, Listener, LogName, LogRecord, NackItem,
-    NextDue, Now, Page, PauseQueue, QueueError, QueueStats, ReleaseItem, Released, Selection, Settled,
-    Signal, Store, StoreError, SweepRequest, UpdateQueue, WriteOutcome, Writes,
+    FailureGroup, Judged, LeaseRequest, Leased, Limit, ListRequest, Listener, LogName, LogRange, LogRecord,
+    NackItem, NextDue, Now, Page, PauseQueue, QueueError, QueueStats, ReleaseItem, Released, Selection,
+    Settled, Signal, Store, StoreError, SweepRequest, UpdateQueue, WriteOutcome, Writes,
 };
 use redrive_store_memory::MemoryStore;
 use tokio::sync::watch;
@@ -25,6 +26,7 @@ pub(crate) struct Door {
     store: MemoryStore,
     calls: Mutex<BTreeMap<&'static str, usize>>,
     held: watch::Sender<BTreeSet<&'static str>>,
+    full: AtomicBool,
 }
 
 /// Every call there is.
@@ -32,7 +34,7 @@ pub(crate) const EVERYTHING: &str = "*";
 
 impl Door {
     pub(crate) fn new(store: MemoryStore) -> Self {
-        Self { store, calls: Mutex::default(), held: watch::Sender::default() }
+        Self { store, calls: Mutex::default(), held: watch::Sender::default(), full: AtomicBool::new(false) }
     }
 
     /// How often that was called and not held.
@@ -49,6 +51,15 @@ impl Door {
 
     pub(crate) fn open(&self) {
         self.held.send_modify(BTreeSet::clear);
+    }
+
+    /// Whether the store has no room for messages.
+    pub(crate) fn fill(&self, full: bool) {
+        self.full.store(full, Ordering::SeqCst);
+    }
+
+    fn refuses(&self, call: &str) -> bool {
+        call == "enqueue" && self.full.load(Ordering::SeqCst)
     }
 
     async fn pass(&self, call: &'static str) {
@@ -72,6 +83,9 @@ macro_rules! calls {
 
             $(async fn $call(&self, $($argument: $type),*) -> $answer {
                 self.pass(stringify!($call)).await;
+                if self.refuses(stringify!($call)) {
+                    return Err(StoreError::StorageFull.into());
+                }
                 self.store.$call($($argument),*).await
             })*
         }
@@ -110,7 +124,7 @@ calls! {
     registry_list(kind: EntryKind, after: Option<&EntryName>, limit: Limit) -> Result<Vec<Entry>, StoreError>;
     registry_write(writes: Writes) -> Result<WriteOutcome, StoreError>;
     log_append(now: Now, log: &LogName, records: Append) -> Result<Vec<u64>, StoreError>;
-    log_read(log: &LogName, after: u64, limit: Limit) -> Result<Vec<LogRecord>, StoreError>;
+    log_read(log: &LogName, range: LogRange, limit: Limit) -> Result<Vec<LogRecord>, StoreError>;
     log_trim(log: &LogName, horizon: Timestamp) -> Result<u64, StoreError>;
     tell(signals: Vec<Signal>) -> Result<(), StoreError>;
 }

@@ -7,6 +7,7 @@ mod cached;
 mod crowd;
 mod door;
 mod events;
+mod numbers;
 mod operations;
 mod polls;
 mod sweeper;
@@ -111,7 +112,7 @@ async fn settle() {
 }
 
 /// Lets the machine's time pass, once nobody has anything to do.
-async fn machine_time(ms: u64) {
+pub(crate) async fn machine_time(ms: u64) {
     let nothing = std::future::pending::<()>();
     assert!(tokio::time::timeout(Duration::from_millis(ms), nothing).await.is_err());
 }
