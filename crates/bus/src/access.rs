@@ -6,8 +6,9 @@
 
 use std::sync::Arc;
 
-use redrive_broker::{Broker, BrokerError, Caller};
+use redrive_broker::{Broker, BrokerError, Caller, SubscriptionFacts};
 use redrive_core::access::{Deed, On, Right, Use};
+use redrive_core::message::{MessageId, Note};
 use redrive_core::subscription::SubscriptionId;
 use redrive_core::topic::{Topic, TopicPattern};
 use redrive_store::Limit;
@@ -17,6 +18,7 @@ use crate::error::BusError;
 use crate::event::NewEvent;
 use crate::manage::{Created, NewSubscription, NewTarget, SubscriptionChange};
 use crate::publish::Published;
+use crate::resend::Resent;
 use crate::subscription::{Subscription, Target};
 use crate::topic::{TopicConfig, TopicSettings};
 
@@ -145,6 +147,23 @@ impl BusGate {
         .await
     }
 
+    /// Brings an event to a subscription once more. Where that means a queue of somebody else, it takes the same right there.
+    pub async fn resend(
+        &self,
+        caller: &Caller,
+        id: &SubscriptionId,
+        event: MessageId,
+    ) -> Result<Resent, BusError> {
+        let by = Note::new(caller.key().map(|key| key.name.as_str().to_owned()).unwrap_or_default())?;
+        self.act_on(caller, Deed::Resend, id, async |bus| {
+            if let Target::Queue(queue) = &bus.subscription(id).await?.target {
+                caller.may(Deed::Resend, queue)?;
+            }
+            bus.resend(id, event, by).await
+        })
+        .await
+    }
+
     /// A subscription that the caller may see.
     pub async fn subscription(
         &self,
@@ -152,6 +171,12 @@ impl BusGate {
         id: &SubscriptionId,
     ) -> Result<Arc<Subscription>, BusError> {
         self.may(caller, Use::Look, &id.queue())?.subscription(id).await
+    }
+
+    /// The subscriptions that fail or are switched off, of those that the caller may see.
+    pub async fn troubled(&self, caller: &Caller) -> Result<Vec<SubscriptionFacts>, BusError> {
+        let bus = self.may(caller, Use::Look, On::Some)?;
+        bus.troubled(|id| caller.sees(Use::Look, &id.queue())).await
     }
 
     /// A page of the subscriptions that the caller may see, and where the next page begins.

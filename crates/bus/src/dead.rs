@@ -94,13 +94,19 @@ impl Bus {
         if SubscriptionId::of_queue(&message.queue).is_some() {
             return Some(DeadDelivery { message, reason });
         }
-        let point = SequencePoint::of(&message);
-        let all = self.sequence_of(&message);
-        let left = || all.iter().filter(|one| !point.is_done(one.order));
-        left().find(|one| one.id == subscription.id)?;
+        if !self.is_left_for(subscription, &message) {
+            return None;
+        }
         let failed = failed_at(&message).is_some_and(|id| id == subscription.id.as_str());
         let reason = if failed { reason } else { DeadReason::NotReached };
         Some(DeadDelivery { message, reason })
+    }
+
+    /// Whether an event of a sequential topic is still to come to a subscription.
+    pub(crate) fn is_left_for(&self, subscription: &Subscription, message: &Message) -> bool {
+        let point = SequencePoint::of(message);
+        let mut left = self.sequence_of(message).into_iter().filter(|one| !point.is_done(one.order));
+        left.any(|one| one.id == subscription.id)
     }
 
     /// Brings what is dead for a subscription back. Its own dead letters are brought to it alone; an event of a sequential

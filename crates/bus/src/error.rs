@@ -66,6 +66,16 @@ pub enum BusError {
     /// There is no such replay.
     #[error("there is no replay {0} under way")]
     ReplayNotFound(MessageId),
+    /// There is no such event for that subscription, and none was kept.
+    #[error(
+        "the event {event} is neither dead nor waiting for {subscription}, and no topic of its pattern has retained it"
+    )]
+    EventNotFound {
+        /// Which event.
+        event: MessageId,
+        /// For whom.
+        subscription: SubscriptionId,
+    },
     /// Webhooks cannot be sent as they are set.
     #[error(transparent)]
     Webhooks(#[from] Unusable),
@@ -98,6 +108,7 @@ impl BusError {
             Self::WrongTarget { .. } => "WRONG_TARGET",
             Self::Refused { refusal, .. } => refusal.code(),
             Self::ReplayNotFound(_) => "REPLAY_NOT_FOUND",
+            Self::EventNotFound { .. } => "EVENT_NOT_FOUND",
             Self::Webhooks(_) | Self::Busy => "UNAVAILABLE",
         }
     }

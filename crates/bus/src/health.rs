@@ -6,13 +6,14 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hashbrown::HashMap;
-use redrive_broker::Act;
+use redrive_broker::{Act, Disabled, SubscriptionFacts};
 use redrive_core::subscription::SubscriptionId;
 use redrive_core::time::{Millis, Timestamp};
 
 use crate::bus::Bus;
 use crate::dispatch::Failure;
-use crate::subscription::{Subscription, Target, WhyDisabled};
+use crate::error::BusError;
+use crate::subscription::{State, Subscription, Target, WhyDisabled};
 
 /// How long an endpoint fails before that is written down.
 const WORTH_WRITING: Millis = Millis::from_secs(60);
@@ -56,6 +57,16 @@ impl Bus {
         }
     }
 
+    /// The subscriptions that fail or are switched off, of those that somebody may see.
+    pub(crate) async fn troubled(
+        &self,
+        sees: impl Fn(&SubscriptionId) -> bool,
+    ) -> Result<Vec<SubscriptionFacts>, BusError> {
+        self.keep_up().await?;
+        let view = self.view();
+        Ok(view.after(None).filter_map(|one| trouble(one)).filter(|one| sees(&one.id)).collect())
+    }
+
     async fn write_failing(&self, subscription: &Subscription, since: Option<Timestamp>) {
         let written = self.change_subscription(&subscription.id, Act::Updated, |_, known| {
             Ok(Subscription { failing_since: since, ..known.clone() })
@@ -64,4 +75,25 @@ impl Bus {
             tracing::warn!(%error, subscription = %subscription.id, "how an endpoint fares is written down later");
         }
     }
+}
+
+/// What is wrong with a subscription, where something is. An endpoint that has only just begun to fail is not told.
+fn trouble(subscription: &Subscription) -> Option<SubscriptionFacts> {
+    let disabled = match subscription.state {
+        State::Disabled { at, why } => {
+            let why = match why {
+                WhyDisabled::Gone => Disabled::Gone,
+                WhyDisabled::Failing => Disabled::Failing,
+                WhyDisabled::Operator => Disabled::Operator,
+            };
+            Some((why, at))
+        }
+        State::Active | State::Paused => None,
+    };
+    let failing_since = subscription.failing_since;
+    (disabled.is_some() || failing_since.is_some()).then(|| SubscriptionFacts {
+        id: subscription.id.clone(),
+        failing_since,
+        disabled,
+    })
 }

@@ -6,8 +6,8 @@
 //! target: a handler in this process, a [`webhook`], or nobody, where the target is a queue that others consume.
 //!
 //! `manage` creates, changes and deletes; [`Subscription`] and [`TopicSettings`] are what it keeps, `record` is how. `relay`
-//! does what one step cannot: it fans out to very many, and replays what a topic retained (`retain`). [`cloudevents`] reads
-//! and writes events as others know them.
+//! does what one step cannot: it fans out to very many, and replays what a topic retained (`retain`). `resend` brings one event
+//! once more. [`cloudevents`] reads and writes events as others know them.
 //!
 //! APIs reach the bus through a [`BusGate`], as they reach the broker through a gate.
 
@@ -27,6 +27,7 @@ mod own_queue;
 mod publish;
 mod record;
 mod relay;
+mod resend;
 mod retain;
 mod subscription;
 mod time;
@@ -46,6 +47,7 @@ pub use event::{Event, EventType, NewEvent};
 pub use manage::{Created, EndpointSettings, NewSubscription, NewTarget, SubscriptionChange};
 pub use publish::Published;
 pub use relay::ReplayProgress;
+pub use resend::Resent;
 pub use subscription::{
     Endpoint, Format, HeaderFilter, LiveSecret, State, Subscription, SubscriptionSettings, Target,
     WhyDisabled,

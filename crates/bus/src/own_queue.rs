@@ -1,10 +1,10 @@
 //! What is asked of the queue that a subscription has to itself. One that goes into a plain queue has none: what happens there
 //! is that queue's.
 
-use redrive_broker::BreakerView;
+use redrive_broker::{BreakerView, GroupOfQueue};
 use redrive_core::queue::QueueName;
 use redrive_core::subscription::SubscriptionId;
-use redrive_store::{FailureGroup, Limit};
+use redrive_store::Limit;
 
 use crate::bus::Bus;
 use crate::error::BusError;
@@ -37,7 +37,7 @@ impl Bus {
         &self,
         id: &SubscriptionId,
         limit: Limit,
-    ) -> Result<Vec<FailureGroup>, BusError> {
+    ) -> Result<Vec<GroupOfQueue>, BusError> {
         let queue = self.own_queue(id, "dead letters").await?;
         Ok(self.broker.failure_groups(&queue, limit).await?)
     }

@@ -277,7 +277,7 @@ impl Bus {
 
     /// Enqueues messages, each by itself. A queue of the bus that is missing is made; any other that refuses fails the errand,
     /// which is done again: what is there already keeps its id.
-    async fn bring(&self, messages: Vec<NewMessage>) -> Result<(), BusError> {
+    pub(crate) async fn bring(&self, messages: Vec<NewMessage>) -> Result<(), BusError> {
         let outcomes = self.broker.enqueue_existing(messages.clone(), false).await?;
         let mut failed = None;
         for (message, outcome) in messages.into_iter().zip(outcomes) {
@@ -347,8 +347,7 @@ impl Bus {
             let mut messages = Vec::new();
             for kept in events.iter().filter(|kept| kept.at <= until) {
                 point.after = kept.sequence;
-                let chosen = &subscription.settings;
-                if chosen.pattern.matches(&kept.topic) && chosen.filter.passes(&kept.event.headers) {
+                if subscription.wants(kept) {
                     messages.push(event::message(subscription.queue(), kept.spec()?, None));
                 }
             }

@@ -8,7 +8,7 @@ use redrive_core::limits::{BATCH_ITEMS_MAX, REGISTRY_VALUE_BYTES_MAX};
 use redrive_core::message::{Body, Headers, MessageId, Spec};
 use redrive_core::time::Timestamp;
 use redrive_core::topic::Topic;
-use redrive_store::{Append, Limit, LogRecord, Now};
+use redrive_store::{Append, Limit, LogRange, LogRecord, Now};
 use serde::{Deserialize, Serialize};
 
 use crate::bus::Bus;
@@ -156,7 +156,7 @@ impl Bus {
     ) -> Result<(Vec<Retained>, bool), BusError> {
         // Enough for the largest event, and not too many of them at a time.
         let limit = Limit::new(256)?;
-        let records = self.broker.store().log_read(&settings.log(), after, limit).await?;
+        let records = self.broker.store().log_read(&settings.log(), LogRange::After(after), limit).await?;
         let end = records.len() < limit.get();
         Ok((gather(records), end))
     }
@@ -171,7 +171,7 @@ impl Bus {
         let first = |after: u64| {
             let log = log.clone();
             async move {
-                let found = self.broker.store().log_read(&log, after, Limit::ONE).await?;
+                let found = self.broker.store().log_read(&log, LogRange::After(after), Limit::ONE).await?;
                 Ok::<_, BusError>(found.into_iter().next())
             }
         };

@@ -11,6 +11,7 @@ mod outage;
 mod property;
 mod publish;
 mod relay;
+mod resend;
 mod sequential;
 mod subscriptions;
 mod world;
