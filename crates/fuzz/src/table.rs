@@ -10,6 +10,12 @@ pub const TARGETS: &[Target] = &[
     Target::new("text", names::text_of_a_kind),
     Target::new("topic", names::topic).knowing(&["*", "**", ".*.", ".**.", "\n", "orders", "orders.eu"]),
     Target::new("queue_pattern", names::queue_pattern).knowing(&["*", "\n", "orders", ".*", "a*b"]),
+    Target::new("cursor", names::cursor).knowing(&[
+        ":",
+        "orders",
+        "0",
+        "01987654-3210-7abc-8def-0123456789ab",
+    ]),
     Target::new("token", names::token).knowing(&["rdk_", "_", "0123456789abcdef", "AAAA", "="]),
     Target::new("signal", names::signal).knowing(&["1 ", "ready ", "queue ", "entry ", "lock ", "notice "]),
     Target::new("message_id", names::message_id).knowing(&["urn:uuid:", "{", "}", "-"]),

@@ -17,8 +17,9 @@ pub struct Event {
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EventPayload {
-    /// To which queue.
-    pub queue: String,
+    /// To which queue. Left out for who shows no API key, where one is needed and reading is open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<String>,
     /// How many messages.
     pub count: u64,
     /// How many messages died in the same step.

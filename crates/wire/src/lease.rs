@@ -38,7 +38,7 @@ pub struct LeaseRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LeaseView {
     /// The fencing token: larger for every later lease of the message.
-    #[schema(pattern = "^[0-9]+$")]
+    #[schema(value_type = schema::LeaseId)]
     pub lease_id: String,
     /// Who has it.
     #[schema(value_type = schema::ConsumerName)]
@@ -76,6 +76,45 @@ pub struct Leases {
     /// The messages, each with its lease.
     pub leases: Vec<MessageView>,
     /// Where the next page starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+/// A message that is with a consumer, without what is in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LeaseRow {
+    /// Its queue.
+    #[schema(value_type = schema::QueueName)]
+    pub queue: String,
+    /// Its id.
+    #[schema(value_type = schema::MessageId)]
+    pub id: String,
+    /// What happened.
+    #[schema(value_type = schema::Class)]
+    pub r#type: String,
+    /// The tenant it belongs to.
+    #[schema(value_type = schema::FairnessKey)]
+    pub fairness_key: String,
+    /// Charged deliveries, this one included.
+    pub attempts: u32,
+    /// How many there may be, by the message or else by its queue; left out where there is no cap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Positive>)]
+    pub max_attempts: Option<u32>,
+    /// All deliveries, ever.
+    pub deliveries: u32,
+    /// Who has it, and until when.
+    pub lease: LeaseView,
+}
+
+/// Some leases of all queues that the caller may inspect.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LeasePage {
+    /// When.
+    pub at: Time,
+    /// The leases, by queue and by message.
+    pub leases: Vec<LeaseRow>,
+    /// Where the next page starts. A page may be short, or empty, and still have a next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }
@@ -166,6 +205,9 @@ pub struct OperatorExtendRequest {
     /// For how long from now; left out, as long as the queue's leases are.
     #[schema(value_type = Option<schema::Extension>)]
     pub lease_ms: Option<u64>,
+    /// Only where the message is under this lease (`LEASE_LOST` otherwise); left out, whichever it is under.
+    #[schema(value_type = Option<schema::LeaseId>)]
+    pub lease_id: Option<String>,
 }
 
 /// An operator takes a message back unharmed.
@@ -175,6 +217,9 @@ pub struct OperatorReleaseRequest {
     /// Not before this much time.
     #[schema(value_type = Option<schema::Delay>)]
     pub delay_ms: Option<u64>,
+    /// Only where the message is under this lease (`LEASE_LOST` otherwise); left out, whichever it is under.
+    #[schema(value_type = Option<schema::LeaseId>)]
+    pub lease_id: Option<String>,
 }
 
 /// What a failure led to.

@@ -10,6 +10,7 @@
 )]
 
 mod codec;
+mod consumer;
 mod event;
 mod key;
 mod lease;
@@ -17,8 +18,10 @@ mod maybe;
 mod message;
 mod object;
 mod operation;
+mod overview;
 mod problem;
 mod queue;
+mod schedule;
 pub mod schema;
 mod subscription;
 mod time;
@@ -38,14 +41,16 @@ pub mod v1 {
 }
 
 pub use codec::{LimitedCodec, LimitedDecoder};
+pub use consumer::{ConsumerView, Consumers};
 pub use event::{Event, EventPayload};
 pub use key::{
     AuditPage, AuditView, CreateKeyRequest, Grant, KeyPage, KeyView, NewKeyView, RotateKeyRequest, WhoAmI,
 };
 pub use lease::{
-    AckRequest, Acked, Batch, BuryRequest, DeliveredMessage, ExtendRequest, Extended, LeaseRequest,
-    LeaseResponse, LeaseView, Leases, NackRequest, Nacked, OperatorExtendRequest, OperatorReleaseRequest,
-    ReleaseRequest, Released, RequeueExpiredRequest, Requeued, SettleResult, SettleResults,
+    AckRequest, Acked, Batch, BuryRequest, DeliveredMessage, ExtendRequest, Extended, LeasePage,
+    LeaseRequest, LeaseResponse, LeaseRow, LeaseView, Leases, NackRequest, Nacked, OperatorExtendRequest,
+    OperatorReleaseRequest, ReleaseRequest, Released, RequeueExpiredRequest, Requeued, SettleResult,
+    SettleResults,
 };
 pub use maybe::Maybe;
 pub use message::{
@@ -54,20 +59,23 @@ pub use message::{
 };
 pub use object::Object;
 pub use operation::{
-    DiscardRequest, FailureGroupView, FailureGroups, Matched, MoveManyRequest, OperationPage, OperationView,
-    PurgeRequest, RedriveRequest,
+    AllFailureGroups, DiscardRequest, FailureGroupOfQueue, FailureGroupView, FailureGroups, Matched,
+    MoveManyRequest, OperationPage, OperationView, PurgeRequest, RedriveRequest,
 };
+pub use overview::{AttentionView, Overview, QueueRow, ServerTime, ServerView, StatsPage};
 pub use problem::{FieldProblem, Problem};
 pub use queue::{
     Breaker, BreakerStatus, CreateQueueRequest, History, HistorySample, KeyWeights, PauseRequest, PauseView,
     QueueConfig, QueuePage, QueueStats, QueueView, ResumeRequest, Retention, Retry, RetryStats, StateCounts,
     TypeStats, UpdateQueueRequest,
 };
+pub use schedule::{RetrySchedule, RetryScheduleRequest, ScheduledRetry};
 pub use subscription::{
     AnswerView, BreakerPage, BreakerView, CreateSubscriptionRequest, DeadDeliveryPage, DeadDeliveryView,
     DeliveryAttempt, DeliveryAttempts, DeliverySettings, DisabledView, HeaderFilter, HeaderView,
-    NewSubscriptionView, NewTarget, ReplayRequest, ReplayStarted, ReplayView, Replays, RotateSecretRequest,
-    SentView, SubscriptionPage, SubscriptionView, TargetUpdate, TargetView, UpdateSubscriptionRequest,
+    NewSubscriptionView, NewTarget, ReplayRequest, ReplayStarted, ReplayView, Replays, ResendRequest, Resent,
+    RotateSecretRequest, SentView, SubscriptionPage, SubscriptionView, TargetUpdate, TargetView,
+    UpdateSubscriptionRequest,
 };
 pub use time::Time;
 pub use topic::{

@@ -22,6 +22,44 @@ pub struct FailureGroupView {
     pub first: Time,
     /// When the last of them died.
     pub last: Time,
+    /// How many died in each of the last 30 minutes at this instance, the oldest first: 30 numbers.
+    #[serde(default)]
+    #[schema(required)]
+    pub deaths: Vec<u64>,
+}
+
+/// Dead messages of one queue whose errors are alike.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FailureGroupOfQueue {
+    /// The queue.
+    #[schema(value_type = schema::QueueName)]
+    pub queue: String,
+    /// The subscription whose queue it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::SubscriptionId>)]
+    pub subscription: Option<String>,
+    /// What they have in common; a filter takes it.
+    #[schema(value_type = schema::Fingerprint)]
+    pub fingerprint: String,
+    /// The last error of the one that died last.
+    pub sample: String,
+    /// How many.
+    pub messages: u64,
+    /// When the first of them died.
+    pub first: Time,
+    /// When the last of them died.
+    pub last: Time,
+    /// How many died in each of the last 30 minutes at this instance, the oldest first: 30 numbers.
+    pub deaths: Vec<u64>,
+}
+
+/// Groups of dead messages of all queues that the caller may inspect, the largest first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AllFailureGroups {
+    /// The groups.
+    pub groups: Vec<FailureGroupOfQueue>,
+    /// Whether every queue was looked at and no group was left out. The first 1,000 queues by name are looked at.
+    pub complete: bool,
 }
 
 /// Groups of dead messages, the largest first.

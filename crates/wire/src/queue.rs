@@ -191,6 +191,10 @@ pub struct QueueView {
     pub settings: QueueConfig,
     /// Which of them were set on the queue; the others are the server's defaults.
     pub set: Vec<String>,
+    /// Which of the others the server's configuration says otherwise than what is built in.
+    #[serde(default)]
+    #[schema(required)]
+    pub configured: Vec<String>,
     /// Whether the whole queue is paused now.
     pub paused: bool,
     /// Every pause that holds.
@@ -294,7 +298,8 @@ pub struct QueueStats {
     pub totals: BTreeMap<String, u64>,
 }
 
-/// A queue at one moment, and what happened in it since the moment before.
+/// A queue at one moment, and what happened in it since the moment before. Times are those of what this instance handed out and
+/// saw succeed, to within an eighth; they are left out where there was nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HistorySample {
     /// When.
@@ -307,10 +312,26 @@ pub struct HistorySample {
     pub leased: u64,
     /// Messages that succeeded.
     pub acked: u64,
-    /// Attempts that failed.
+    /// Attempts that failed, those whose lease ran out included.
     pub failed: u64,
+    /// Leases that ran out.
+    #[serde(default)]
+    #[schema(required)]
+    pub expired: u64,
     /// Messages that died.
     pub died: u64,
+    /// How long half of the messages that were handed out had been ready at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_p50_ms: Option<u64>,
+    /// How long 99 of 100 of them had been ready at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_p99_ms: Option<u64>,
+    /// How long half of the messages that succeeded were with their consumer at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_p50_ms: Option<u64>,
+    /// How long 99 of 100 of them were with their consumer at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_p99_ms: Option<u64>,
 }
 
 /// How full a queue was and how fast it went.

@@ -67,6 +67,8 @@ schemas! {
     QueueName = text().min_length(Some(1)).max_length(Some(80)).pattern(Some("^[A-Za-z0-9._-]+$")).examples(["orders"]);
     /// The id of a message.
     MessageId = formatted("uuid");
+    /// The fencing token of a lease: a decimal number below 2^64, as text.
+    LeaseId = text().pattern(Some("^[0-9]+$"));
     /// The id of an operation.
     OperationId = formatted("uuid");
     /// What an event is about: segments of `A-Z a-z 0-9 _ -`, separated by dots.
@@ -97,6 +99,8 @@ schemas! {
     SubscriptionState = word(["active", "paused", "disabled"]);
     /// Why a subscription was switched off.
     WhyDisabled = word(["gone", "failing", "operator"]);
+    /// By which way an event comes once more.
+    HowResent = word(["redriven", "retried_now", "enqueued"]);
     /// Headers that an event must have: each of them, with one of the values that are named for it.
     HeaderFilter = ObjectBuilder::new()
         .max_properties(Some(16))
@@ -134,6 +138,18 @@ schemas! {
     OperationKind = word(["redrive", "discard", "move"]);
     /// Where an operation stands.
     OperationState = word(["running", "paused", "done", "cancelled", "failed"]);
+    /// What a person should look at.
+    AttentionKind = word(["storage", "breaker_open", "endpoint_failing", "overdue", "no_consumers", "subscription_disabled",
+        "oldest_ready", "dead_rising", "leases_expiring", "operation_failed", "paused"]);
+    /// How bad something is.
+    Severity = word(["critical", "warning", "notice"]);
+    /// By what queues are ordered: by name, by how many of their messages are in a state, by the age of the oldest ready message,
+    /// or by how many attempts failed in the last minute.
+    StatsOrder = word(["name", "ready", "leased", "delayed", "dead", "oldest", "failed"]);
+    /// A part of a queue's name, in small letters or capitals.
+    QueueNamePart = text().max_length(Some(80));
+    /// How many retries are shown.
+    ScheduleCount = between(KnownFormat::UInt32, 1, 50);
     /// What a program can do about a problem.
     Advice = word(["retry", "ask", "give_up"]);
     /// How urgent a message is; 9 is served first.

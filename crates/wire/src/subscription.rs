@@ -299,6 +299,26 @@ pub struct ReplayRequest {
     pub from: Time,
 }
 
+/// Bring one event to a subscription once more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResendRequest {
+    /// The event.
+    #[schema(value_type = schema::MessageId)]
+    pub event: String,
+}
+
+/// An event that comes once more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Resent {
+    /// The event.
+    #[schema(value_type = schema::MessageId)]
+    pub event: String,
+    /// By which way: it was dead and is `redriven`, it waited and is `retried_now`, or it was over and is `enqueued` again.
+    #[schema(value_type = schema::HowResent)]
+    pub how: String,
+}
+
 /// A replay that has begun.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ReplayStarted {

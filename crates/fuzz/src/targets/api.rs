@@ -13,7 +13,7 @@ use redrive_bus::{Bus, BusBackground, BusConfig};
 use redrive_core::receipt::ReceiptKey;
 use redrive_core::time::Timestamp;
 use redrive_server::{grpc, http};
-use redrive_store::{DeleteQueue, Limit};
+use redrive_store::{DeleteQueue, Limit, LogName};
 use redrive_store_memory::{MemoryStore, Options};
 use redrive_wire::Problem;
 use tokio::runtime::Runtime;
@@ -95,6 +95,10 @@ impl Server {
             let delete = DeleteQueue { name: queue.name, force: true };
             self.broker.delete_queue(delete).await.expect("a queue that is there can be deleted");
         }
+        // An input that reads the trail pays for what it did itself, and not for all that was done before it.
+        let trail = LogName::new("audit").expect("a good name");
+        let forgotten = self.broker.store().log_trim(&trail, Timestamp::MAX).await;
+        forgotten.expect("a store in memory answers");
     }
 
     /// The answer to a request, unless it waits for something that does not come.

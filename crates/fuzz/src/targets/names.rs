@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::num::NonZeroU32;
 use std::str::FromStr;
 
+use redrive_broker::{LeaseCursor, StatsCursor};
 use redrive_core::access::{QueuePattern, Token};
 use redrive_core::invalid::Invalid;
 use redrive_core::lease::{ConsumerName, LeaseId};
@@ -66,6 +67,19 @@ pub fn queue_pattern(input: &[u8]) {
         assert!(!one.matches(&name) || one.as_str().contains('*') || one.as_str() == name.as_str());
         note(format_args!("{} {}", one.matches(&name), other.matches(&name)));
     }
+}
+
+/// Where a page ended: of leases, and of rows.
+pub fn cursor(input: &[u8]) {
+    fn said_again<T: FromStr<Err = Invalid> + Display + PartialEq>(text: &str) {
+        match text.parse::<T>() {
+            Ok(cursor) => assert!(cursor.to_string().parse::<T>().is_ok_and(|again| again == cursor)),
+            Err(invalid) => note(invalid),
+        }
+    }
+    let Some(text) = text(input) else { return };
+    said_again::<LeaseCursor>(text);
+    said_again::<StatsCursor>(text);
 }
 
 /// What other instances tell, or whoever else writes where they listen.

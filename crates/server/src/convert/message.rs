@@ -6,6 +6,7 @@ use bytes::Bytes;
 use data_encoding::BASE64;
 use redrive_broker::{Delivery, Obstacle, Why};
 use redrive_core::invalid::Invalid;
+use redrive_core::lease::Lease;
 use redrive_core::lifecycle::{Draft, Reschedule};
 use redrive_core::limits::JSON_DEPTH_MAX;
 use redrive_core::message::{
@@ -171,15 +172,32 @@ fn attempt(record: &AttemptRecord) -> wire::AttemptView {
 }
 
 pub(crate) fn view(message: &Message, now: Timestamp) -> wire::MessageView {
+    let (body, body_base64) = text_or_base64(message.spec.body.bytes());
+    wire::MessageView { body, body_base64, ..without_body(message, now) }
+}
+
+/// The lease of a message.
+pub(crate) fn lease(lease: &Lease, now: Timestamp) -> wire::LeaseView {
+    wire::LeaseView {
+        lease_id: lease.id.to_string(),
+        consumer: lease.consumer.as_str().to_owned(),
+        leased_at: time(lease.leased_at),
+        deadline: time(lease.deadline),
+        age_ms: now.since(lease.leased_at).get(),
+        overdue: lease.is_overdue(now),
+    }
+}
+
+/// A message, for lists in which nobody reads the bodies.
+pub(crate) fn without_body(message: &Message, now: Timestamp) -> wire::MessageView {
     let (spec, progress, history) = (&message.spec, &message.progress, &message.history);
-    let (body, body_base64) = text_or_base64(spec.body.bytes());
     let death = progress.death();
     wire::MessageView {
         id: message.id().to_string(),
         queue: message.queue.as_str().to_owned(),
         state: message.state(now).name().to_owned(),
-        body,
-        body_base64,
+        body: None,
+        body_base64: None,
         body_bytes: spec.body.bytes().len() as u64,
         content_type: spec.content_type.as_str().to_owned(),
         headers: spec.headers.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
@@ -196,14 +214,7 @@ pub(crate) fn view(message: &Message, now: Timestamp) -> wire::MessageView {
         redrives: progress.redrives,
         lease_timeout_ms: spec.lease_timeout.map(Millis::get),
         max_attempts: spec.max_attempts.map(NonZeroU32::get),
-        lease: progress.lease().map(|lease| wire::LeaseView {
-            lease_id: lease.id.to_string(),
-            consumer: lease.consumer.as_str().to_owned(),
-            leased_at: time(lease.leased_at),
-            deadline: time(lease.deadline),
-            age_ms: now.since(lease.leased_at).get(),
-            overdue: lease.is_overdue(now),
-        }),
+        lease: progress.lease().map(|held| lease(held, now)),
         last_error: history.last_error.as_ref().map(|error| error.as_str().to_owned()),
         failures: history.failures.iter().map(attempt).collect(),
         checkpoint_base64: history.checkpoint.as_ref().map(|checkpoint| BASE64.encode(checkpoint.bytes())),

@@ -5,6 +5,7 @@ pub(crate) mod filter;
 pub(crate) mod key;
 pub(crate) mod message;
 pub(crate) mod operation;
+pub(crate) mod overview;
 pub(crate) mod queue;
 pub(crate) mod subscription;
 pub(crate) mod topic;

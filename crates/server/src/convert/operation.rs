@@ -1,7 +1,6 @@
 //! Work on many messages.
 
-use redrive_broker::{Operation, Work};
-use redrive_store::FailureGroup;
+use redrive_broker::{GroupOfQueue, Operation, Work};
 use redrive_wire as wire;
 
 use super::time;
@@ -31,12 +30,14 @@ pub(crate) fn view(operation: &Operation) -> wire::OperationView {
     }
 }
 
-pub(crate) fn group(group: &FailureGroup) -> wire::FailureGroupView {
+pub(crate) fn group(found: &GroupOfQueue) -> wire::FailureGroupView {
+    let group = &found.group;
     wire::FailureGroupView {
         fingerprint: group.fingerprint.to_string(),
         sample: group.sample.as_str().to_owned(),
         messages: group.messages,
         first: time(group.first),
         last: time(group.last),
+        deaths: found.deaths.to_vec(),
     }
 }

@@ -7,7 +7,7 @@ use redrive_core::invalid::Invalid;
 use redrive_core::lifecycle::Verb;
 use redrive_core::message::State;
 use redrive_core::policy::{
-    BreakerConfig, Jitter, Multiplier, RetryLane, RetryOverride, RetryPolicy, Share, Weight,
+    BreakerConfig, Jitter, Multiplier, PlannedRetry, RetryLane, RetryOverride, RetryPolicy, Share, Weight,
 };
 use redrive_core::queue as domain;
 use redrive_core::queue::{QueueSettings, Weights};
@@ -17,6 +17,11 @@ use redrive_wire as wire;
 use redrive_wire::Maybe;
 
 use super::{millis, time};
+
+/// How many retries of a policy are shown at most.
+const SCHEDULE_COUNT_MAX: u32 = 50;
+/// How many are shown where nothing is said.
+const SCHEDULE_COUNT_DEFAULT: u32 = 8;
 
 /// What is set, checked field by field; whether the fields go together the store says.
 pub(crate) fn config(config: wire::QueueConfig) -> Result<domain::QueueConfig, Invalid> {
@@ -245,16 +250,33 @@ fn settings_view(settings: &QueueSettings) -> wire::QueueConfig {
     }
 }
 
-/// The names of the fields that are set, those of `retry` one by one.
-fn set_fields(config: &wire::QueueConfig) -> Vec<String> {
-    let fields = |value: &serde_json::Value, prefix: &str| -> Vec<String> {
-        let object = value.as_object().into_iter().flatten();
-        object.map(|(name, _)| format!("{prefix}{name}")).collect()
+/// The fields that are set, those of `retry` one by one.
+fn fields(config: &wire::QueueConfig) -> Vec<(String, serde_json::Value)> {
+    let mut value = serde_json::to_value(config).unwrap_or_default();
+    let retry = value.get_mut("retry").map(serde_json::Value::take).unwrap_or_default();
+    let named = |value: serde_json::Value, prefix: &'static str| {
+        let object = match value {
+            serde_json::Value::Object(object) => object,
+            _ => serde_json::Map::new(),
+        };
+        object.into_iter().map(move |(name, value)| (format!("{prefix}{name}"), value))
     };
-    let value = serde_json::to_value(config).unwrap_or_default();
-    let retry = value.get("retry").map(|retry| fields(retry, "retry.")).unwrap_or_default();
-    let top = fields(&value, "").into_iter().filter(|name| name != "retry");
-    top.chain(retry).collect()
+    named(value, "").filter(|(name, _)| name != "retry").chain(named(retry, "retry.")).collect()
+}
+
+/// The names of the fields that are set.
+fn set_fields(config: &wire::QueueConfig) -> Vec<String> {
+    fields(config).into_iter().map(|(name, _)| name).collect()
+}
+
+/// The names of the fields that are not set, and that the server's configuration says otherwise than what is built in.
+fn configured_fields(config: &wire::QueueConfig, defaults: &QueueSettings) -> Vec<String> {
+    let (set, built_in) = (set_fields(config), fields(&settings_view(&QueueSettings::default())));
+    let configured = fields(&settings_view(defaults)).into_iter();
+    configured
+        .filter(|field| !built_in.contains(field) && !set.contains(&field.0))
+        .map(|(name, _)| name)
+        .collect()
 }
 
 pub(crate) fn queue_view(queue: &domain::Queue, defaults: &QueueSettings, now: Timestamp) -> wire::QueueView {
@@ -268,6 +290,7 @@ pub(crate) fn queue_view(queue: &domain::Queue, defaults: &QueueSettings, now: T
         version: queue.version,
         settings: settings_view(&queue.config.over(defaults)),
         set: set_fields(&config),
+        configured: configured_fields(&config, defaults),
         config,
         paused: queue.pauses.holds_queue(now),
         pauses: whole
@@ -317,7 +340,34 @@ pub(crate) fn sample(sample: &Sample) -> wire::HistorySample {
         leased: sample.leased,
         acked: sample.acked,
         failed: sample.failed,
+        expired: sample.expired,
         died: sample.died,
+        wait_p50_ms: sample.wait.map(|times| times.p50.get()),
+        wait_p99_ms: sample.wait.map(|times| times.p99.get()),
+        run_p50_ms: sample.run.map(|times| times.p50.get()),
+        run_p99_ms: sample.run.map(|times| times.p99.get()),
+    }
+}
+
+/// The retries of a policy, as many as were asked for.
+pub(crate) fn schedule(policy: &RetryPolicy, count: Option<u32>) -> Result<wire::RetrySchedule, Invalid> {
+    let count = count.unwrap_or(SCHEDULE_COUNT_DEFAULT);
+    if !(1..=SCHEDULE_COUNT_MAX).contains(&count) {
+        return Err(Invalid::out_of_range("count", 1, SCHEDULE_COUNT_MAX));
+    }
+    policy.check()?;
+    let attempts: Vec<wire::ScheduledRetry> = policy.schedule().take(count as usize).map(planned).collect();
+    let total_ms = attempts.last().map_or(0, |last| last.after_ms);
+    Ok(wire::RetrySchedule { attempts, max_attempts: policy.max_attempts.map(NonZeroU32::get), total_ms })
+}
+
+fn planned(retry: PlannedRetry) -> wire::ScheduledRetry {
+    wire::ScheduledRetry {
+        attempt: retry.failed,
+        delay_ms: retry.delay.get(),
+        earliest_ms: retry.earliest.get(),
+        latest_ms: retry.latest.get(),
+        after_ms: retry.after.get(),
     }
 }
 

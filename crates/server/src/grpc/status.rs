@@ -35,13 +35,14 @@ pub(crate) fn error(error: BrokerError) -> Status {
 /// The same for what the bus said.
 pub(crate) fn bus(wrong: BusError) -> Status {
     let code = match &wrong {
-        BusError::SubscriptionNotFound(_) | BusError::TopicNotFound(_) | BusError::ReplayNotFound(_) => {
-            Code::NotFound
-        }
+        BusError::SubscriptionNotFound(_)
+        | BusError::TopicNotFound(_)
+        | BusError::ReplayNotFound(_)
+        | BusError::EventNotFound { .. }
+        | BusError::Refused { refusal: EnqueueRefusal::QueueNotFound(_), .. } => Code::NotFound,
         BusError::SubscriptionExists(_) => Code::AlreadyExists,
         BusError::TopicNotEmpty { .. } | BusError::WrongTarget { .. } => Code::FailedPrecondition,
         BusError::VersionMismatch { .. } => Code::Aborted,
-        BusError::Refused { refusal: EnqueueRefusal::QueueNotFound(_), .. } => Code::NotFound,
         BusError::Refused { .. } | BusError::TooMany { .. } => Code::ResourceExhausted,
         BusError::Webhooks(_) | BusError::Busy => Code::Unavailable,
         BusError::Broker(_) => Code::Internal,

@@ -6,6 +6,8 @@ use redrive_core::access::{Deed, Use};
 use redrive_core::message::{Note, State as MessageState};
 use redrive_store::Filter;
 use redrive_wire as wire;
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::extract::{Caller, InQueue, Json, Query};
 use super::messages::{ListQuery, page, start};
@@ -32,7 +34,7 @@ pub(crate) async fn list(
     InQueue(queue): InQueue,
     Query(query): Query<ListQuery>,
 ) -> Result<axum::Json<wire::MessagePage>, Refusal> {
-    Ok(axum::Json(page(&caller, query.request(queue, &["dead"])?).await?))
+    Ok(axum::Json(page(&caller, query, queue, &["dead"]).await?))
 }
 
 /// Groups of dead messages whose errors are alike, the largest first.
@@ -46,6 +48,28 @@ pub(crate) async fn groups(
 ) -> Result<axum::Json<wire::FailureGroups>, Refusal> {
     let groups = caller.may(Use::Inspect, &queue)?.failure_groups(&queue, page_limit(query.limit)?).await?;
     Ok(axum::Json(wire::FailureGroups { groups: groups.iter().map(convert::operation::group).collect() }))
+}
+
+/// How many.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LimitQuery {
+    /// How many items at most, 1 to 1,000.
+    #[param(value_type = Option<wire::schema::Limit>)]
+    limit: Option<u32>,
+}
+
+/// Groups of dead messages whose errors are alike, of all queues that the caller may inspect, the largest first.
+#[utoipa::path(get, path = "/v1/dead/groups", tag = "dead letters", operation_id = "all_failure_groups", params(LimitQuery),
+    responses((status = 200, description = "The groups", body = wire::AllFailureGroups), Refusals))]
+pub(crate) async fn all_groups(
+    caller: Caller,
+    Query(query): Query<LimitQuery>,
+) -> Result<axum::Json<wire::AllFailureGroups>, Refusal> {
+    let found = caller.failure_groups(page_limit(query.limit)?).await?;
+    let groups = found.groups.iter().map(convert::overview::group).collect();
+    Ok(axum::Json(wire::AllFailureGroups { groups, complete: found.complete }))
 }
 
 /// Brings dead messages back, as an operation; a dry run counts them.

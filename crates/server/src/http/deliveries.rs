@@ -6,7 +6,8 @@ use axum::response::{IntoResponse, Response};
 use redrive_broker::Work;
 use redrive_bus::Bus;
 use redrive_core::access::{Deed, Use};
-use redrive_core::message::Note;
+use redrive_core::invalid::Invalid;
+use redrive_core::message::{MessageId, Note};
 use redrive_wire as wire;
 
 use super::dead::dead;
@@ -147,4 +148,23 @@ pub(crate) async fn cancel_replay(
     let cancel = async |bus: Bus| bus.cancel_replay(&id, replay).await;
     api.bus.act_on(&caller, Deed::CancelReplay, &id, cancel).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Brings one event to a subscription once more: out of its dead letters, at once where it waits, or again where its topic has
+/// retained it. Nobody else gets it.
+#[utoipa::path(post, path = "/v1/subscriptions/{id}/resend", tag = "subscriptions", operation_id = "resend",
+    params(("id" = wire::schema::SubscriptionId, Path, description = "The subscription")),
+    request_body = wire::ResendRequest,
+    responses((status = 202, description = "It comes, by this way", body = wire::Resent), Refusals))]
+pub(crate) async fn resend(
+    State(api): State<Api>,
+    caller: Caller,
+    OfSubscription(id): OfSubscription,
+    Json(request): Json<wire::ResendRequest>,
+) -> Result<Response, Refusal> {
+    let wrong = |wrong| Invalid { field: "event", ..wrong };
+    let event: MessageId = request.event.parse().map_err(wrong)?;
+    let how = api.bus.resend(&caller, &id, event).await?;
+    let resent = wire::Resent { event: event.to_string(), how: how.name().to_owned() };
+    Ok((StatusCode::ACCEPTED, axum::Json(resent)).into_response())
 }

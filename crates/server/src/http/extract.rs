@@ -42,6 +42,17 @@ impl FromRequestParts<Api> for Caller {
     }
 }
 
+/// Who wants to be told what happens, be it without a key.
+pub(crate) struct Watcher(pub(crate) redrive_broker::Watcher);
+
+impl FromRequestParts<Api> for Watcher {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Refusal> {
+        Ok(Self(crate::watcher(&api.gate, &parts.headers, &parts.extensions)?))
+    }
+}
+
 /// A body that is an object of JSON.
 pub(crate) struct Json<T>(pub(crate) T);
 

@@ -111,6 +111,9 @@ pub(crate) struct AuditQuery {
     on: Option<String>,
     /// With this result, such as `ok` or `FORBIDDEN`.
     result: Option<String>,
+    /// The newest first.
+    #[serde(default)]
+    newest_first: bool,
     /// How many items at most, 1 to 1,000.
     #[param(value_type = Option<wire::schema::Limit>)]
     limit: Option<u32>,
@@ -118,25 +121,20 @@ pub(crate) struct AuditQuery {
     cursor: Option<String>,
 }
 
-/// Reads the audit trail: what operators did, and what was refused to whom. The oldest first.
+/// Reads the audit trail: what operators did, and what was refused to whom. The oldest first, unless asked otherwise.
 #[utoipa::path(get, path = "/v1/audit", tag = "access", operation_id = "audit", params(AuditQuery),
     responses((status = 200, description = "Some entries", body = wire::AuditPage), Refusals))]
 pub(crate) async fn audit(
     caller: Caller,
     Query(query): Query<AuditQuery>,
 ) -> Result<axum::Json<wire::AuditPage>, Refusal> {
-    let after = match &query.cursor {
-        Some(cursor) => {
-            let wrong = |_| Refusal::field("cursor", "must be the next_cursor of a page");
-            cursor.parse().map_err(wrong)?
-        }
-        None => 0,
-    };
+    let wrong = |_| Refusal::field("cursor", "must be the next_cursor of a page");
+    let behind = query.cursor.as_deref().map(str::parse).transpose().map_err(wrong)?;
     let is = |wanted: &Option<String>, found: Option<&str>| {
         wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
     };
     let (entries, next) = caller
-        .audit(after, page_limit(query.limit)?, |entry| {
+        .audit(query.newest_first, behind, page_limit(query.limit)?, |entry| {
             is(&query.key, entry.act.who.key.as_deref())
                 && is(&query.what, Some(&entry.act.what))
                 && is(&query.on, entry.act.on.as_ref().map(About::name))

@@ -2,18 +2,23 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use redrive_broker::{Broker, BrokerError, Bury, Extend, LeaseCall, Nack, Release, Settlement, Target};
+use redrive_broker::{
+    Broker, BrokerError, Bury, Extend, LeaseCall, LeasesWanted, Nack, Release, Settlement, Target,
+};
 use redrive_core::access::{Deed, On};
 use redrive_core::invalid::Invalid;
-use redrive_core::message::{ErrorText, Lane};
+use redrive_core::message::{ErrorText, Lane, MessageId};
+use redrive_core::queue::QueueName;
 use redrive_core::time::{Millis, Timestamp};
 use redrive_store::{Judged, LaneChoice, Limit, Released};
 use redrive_wire as wire;
+use serde::Deserialize;
+use utoipa::IntoParams;
 
-use super::Api;
 use super::extract::{Caller, InQueue, Json, OfMessage, Options, PreferredWait, Query};
 use super::messages::{ListQuery, page};
 use super::problem::{Refusal, Refusals};
+use super::{Api, page_cursor, page_limit};
 use crate::convert;
 
 fn lane(text: Option<&str>) -> Result<LaneChoice, Refusal> {
@@ -64,8 +69,42 @@ pub(crate) async fn list(
     InQueue(queue): InQueue,
     Query(query): Query<ListQuery>,
 ) -> Result<axum::Json<wire::Leases>, Refusal> {
-    let page = page(&caller, query.request(queue, &["leased"])?).await?;
+    let page = page(&caller, query, queue, &["leased"]).await?;
     Ok(axum::Json(wire::Leases { leases: page.messages, next_cursor: page.next_cursor }))
+}
+
+/// Which leases.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AllLeasesQuery {
+    /// Of this queue.
+    #[param(value_type = Option<wire::schema::QueueName>)]
+    queue: Option<String>,
+    /// Of this consumer.
+    #[param(value_type = Option<wire::schema::ConsumerName>)]
+    consumer: Option<String>,
+    /// How many items at most, 1 to 1,000.
+    #[param(value_type = Option<wire::schema::Limit>)]
+    limit: Option<u32>,
+    /// Where the last page ended.
+    cursor: Option<String>,
+}
+
+/// Lists what is with consumers, of all queues that the caller may inspect.
+#[utoipa::path(get, path = "/v1/leases", tag = "leases", operation_id = "list_all_leases", params(AllLeasesQuery),
+    responses((status = 200, description = "Some leases", body = wire::LeasePage), Refusals))]
+pub(crate) async fn list_all(
+    caller: Caller,
+    Query(query): Query<AllLeasesQuery>,
+) -> Result<axum::Json<wire::LeasePage>, Refusal> {
+    let consumer = query.consumer.map(|name| name.parse()).transpose()?;
+    let queue = query.queue.map(QueueName::new).transpose()?;
+    let wanted = LeasesWanted { consumer, after: None, limit: page_limit(query.limit)? };
+    let page = caller.leases(queue, wanted, page_cursor(query.cursor)?).await?;
+    let leases = page.leases.iter().filter_map(|one| convert::overview::lease(one, page.at)).collect();
+    let next_cursor = page.next.map(|next| next.to_string());
+    Ok(axum::Json(wire::LeasePage { at: convert::time(page.at), leases, next_cursor }))
 }
 
 /// The one answer of a call with one item.
@@ -274,6 +313,14 @@ pub(crate) async fn bury_batch(
     Ok(results(broker.bury(buries).await?, |judged| Some(nacked(&judged))))
 }
 
+/// The lease that an operator means: the one that is named, or whichever is current.
+fn operator_target(queue: &QueueName, id: MessageId, lease: Option<String>) -> Result<Target, Invalid> {
+    Ok(match lease {
+        Some(lease) => Target::Seen(queue.clone(), id, lease.parse()?),
+        None => Target::Message(queue.clone(), id),
+    })
+}
+
 /// An operator gives the consumer of a message more time.
 #[utoipa::path(post, path = "/v1/queues/{queue}/leases/{id}/extend", tag = "leases", operation_id = "operator_extend",
     params(("queue" = wire::schema::QueueName, Path, description = "The queue"), ("id" = wire::schema::MessageId, Path, description = "The message")),
@@ -285,7 +332,8 @@ pub(crate) async fn operator_extend(
     Options(request): Options<wire::OperatorExtendRequest>,
 ) -> Result<axum::Json<wire::Extended>, Refusal> {
     let time = convert::extension(request.lease_ms)?;
-    let extend = Extend { target: Target::Message(queue.clone(), id), time, checkpoint: None };
+    let target = operator_target(&queue, id, request.lease_id)?;
+    let extend = Extend { target, time, checkpoint: None };
     let extend = async |broker: Broker| single(broker.extend(vec![extend]).await?);
     let deadline = caller.act(Deed::ExtendLease, &queue, extend).await?;
     Ok(axum::Json(extended(deadline)))
@@ -302,7 +350,7 @@ pub(crate) async fn operator_release(
     Options(request): Options<wire::OperatorReleaseRequest>,
 ) -> Result<axum::Json<wire::Released>, Refusal> {
     let delay = convert::delay(request.delay_ms)?;
-    let release = Release { target: Target::Message(queue.clone(), id), delay };
+    let release = Release { target: operator_target(&queue, id, request.lease_id)?, delay };
     let release = async |broker: Broker| single(broker.release(vec![release]).await?);
     let back = caller.act(Deed::ReleaseLease, &queue, release).await?;
     Ok(axum::Json(released(&back)))
@@ -310,7 +358,7 @@ pub(crate) async fn operator_release(
 
 async fn requeue(
     caller: &Caller,
-    queue: Option<redrive_core::queue::QueueName>,
+    queue: Option<QueueName>,
     request: wire::RequeueExpiredRequest,
     default: Limit,
 ) -> Result<axum::Json<wire::Requeued>, Refusal> {

@@ -64,6 +64,10 @@ pub(crate) struct ListQuery {
     /// The newest first.
     #[serde(default)]
     newest_first: bool,
+    /// Whether the bodies are in the answer; how long they are is there anyway.
+    #[serde(default = "with_bodies")]
+    #[param(default = true)]
+    bodies: bool,
     /// How many at most, 1 to 1,000.
     #[param(value_type = Option<wire::schema::Limit>)]
     limit: Option<u32>,
@@ -71,7 +75,17 @@ pub(crate) struct ListQuery {
     cursor: Option<String>,
 }
 
+/// Bodies are left out only for who says so.
+const fn with_bodies() -> bool {
+    true
+}
+
 impl ListQuery {
+    /// Refuses to leave the bodies out, where they are what it is about.
+    pub(crate) fn with_bodies(self) -> Result<Self, Refusal> {
+        if self.bodies { Ok(self) } else { Err(Refusal::field("bodies", "must not be false here")) }
+    }
+
     /// What is asked for; `states` where no state is named.
     pub(crate) fn request(self, queue: QueueName, states: &[&str]) -> Result<ListRequest, Refusal> {
         let at = |text: Option<String>, field: &str| {
@@ -108,9 +122,17 @@ impl ListQuery {
 }
 
 /// A page of messages.
-pub(crate) async fn page(caller: &Caller, request: ListRequest) -> Result<wire::MessagePage, Refusal> {
+pub(crate) async fn page(
+    caller: &Caller,
+    query: ListQuery,
+    queue: QueueName,
+    states: &[&str],
+) -> Result<wire::MessagePage, Refusal> {
+    let bodies = query.bodies;
+    let request = query.request(queue, states)?;
     let page = caller.may(Use::Inspect, &request.queue)?.list(request).await?;
-    let messages = page.messages.iter().map(|message| convert::message::view(message, page.at)).collect();
+    let view = if bodies { convert::message::view } else { convert::message::without_body };
+    let messages = page.messages.iter().map(|message| view(message, page.at)).collect();
     let next_cursor = page.next.map(|next| next.to_string());
     Ok(wire::MessagePage { messages, next_cursor })
 }
@@ -234,7 +256,7 @@ pub(crate) async fn list(
     InQueue(queue): InQueue,
     Query(query): Query<ListQuery>,
 ) -> Result<axum::Json<wire::MessagePage>, Refusal> {
-    Ok(axum::Json(page(&caller, query.request(queue, &[])?).await?))
+    Ok(axum::Json(page(&caller, query, queue, &[]).await?))
 }
 
 /// A message.

@@ -10,6 +10,7 @@ mod keys;
 mod leases;
 mod messages;
 mod operations;
+mod overview;
 mod problem;
 mod queues;
 mod subscriptions;
@@ -21,8 +22,8 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::DefaultBodyLimit;
-use axum::http::{StatusCode, Uri};
+use axum::extract::{DefaultBodyLimit, OriginalUri};
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use redrive_broker::Gate;
@@ -40,6 +41,8 @@ pub(crate) use extract::broken;
 pub(crate) use problem::Refusal;
 pub(crate) use subscriptions::OVERLAP_DEFAULT;
 
+use crate::base_path::BasePath;
+use crate::dashboard::Dashboard;
 use crate::listen::PortMetrics;
 
 /// The largest body of a request: a batch whose bodies are base64, and what is around them.
@@ -54,12 +57,26 @@ pub struct Api {
     body_bytes_max: usize,
     /// What the port counts, where there is one.
     port: Option<Arc<PortMetrics>>,
+    /// Below which path it is found.
+    base: BasePath,
 }
 
 impl Api {
     /// The API of a broker behind its gate, and of the bus over it.
     pub fn new(gate: Gate, bus: Bus) -> Self {
-        Self { gate, bus: BusGate::new(bus), body_bytes_max: BODY_BYTES_DEFAULT_MAX, port: None }
+        Self {
+            gate,
+            bus: BusGate::new(bus),
+            body_bytes_max: BODY_BYTES_DEFAULT_MAX,
+            port: None,
+            base: BasePath::default(),
+        }
+    }
+
+    /// The same below a path.
+    #[must_use]
+    pub fn below(self, base: BasePath) -> Self {
+        Self { base, ..self }
     }
 
     /// Tells among the metrics what this port counts.
@@ -76,7 +93,8 @@ impl Api {
         description = "A durable work queue for work that fails.",
         license(name = "Apache-2.0", identifier = "Apache-2.0")
     ),
-    components(schemas(redrive_wire::Problem, redrive_wire::FieldProblem, redrive_wire::schema::Topic)),
+    components(schemas(redrive_wire::Problem, redrive_wire::FieldProblem, redrive_wire::schema::Topic,
+        redrive_wire::schema::StatsOrder, redrive_wire::schema::QueueNamePart)),
     tags(
         (name = "queues", description = "Queues and their settings"),
         (name = "messages", description = "Messages: in, out, and looking at them"),
@@ -137,6 +155,7 @@ fn documented() -> OpenApiRouter<Api> {
         .routes(routes!(dead::redrive))
         .routes(routes!(dead::discard))
         .merge(of_the_bus())
+        .merge(for_people())
         .routes(routes!(operations::list))
         .routes(routes!(operations::get))
         .routes(routes!(operations::pause))
@@ -175,6 +194,19 @@ fn of_the_bus() -> OpenApiRouter<Api> {
         .routes(routes!(deliveries::redrive))
         .routes(routes!(deliveries::replay, deliveries::replays))
         .routes(routes!(deliveries::cancel_replay))
+        .routes(routes!(deliveries::resend))
+}
+
+/// What a page shows of all queues at once.
+fn for_people() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .routes(routes!(overview::time))
+        .routes(routes!(overview::overview))
+        .routes(routes!(overview::stats))
+        .routes(routes!(overview::consumers))
+        .routes(routes!(leases::list_all))
+        .routes(routes!(dead::all_groups))
+        .routes(routes!(queues::retry_schedule))
 }
 
 /// The document that describes the API.
@@ -187,7 +219,7 @@ fn described(mut document: utoipa::openapi::OpenApi) -> utoipa::openapi::OpenApi
     document
 }
 
-/// The whole API.
+/// The whole API, and the page beside it.
 pub fn router(api: Api) -> Router {
     let (router, document) = documented().split_for_parts();
     // One for all who ask: answers that nobody takes must not be copies of it.
@@ -195,20 +227,27 @@ pub fn router(api: Api) -> Router {
     let openapi = move || async move {
         ([(axum::http::header::CONTENT_TYPE, "application/json")], document.clone()).into_response()
     };
-    router
+    let (base, dashboard) = (api.base.clone(), Arc::new(Dashboard::new(&api.base)));
+    let other = move |method: Method, OriginalUri(asked): OriginalUri, uri: Uri, headers: HeaderMap| async move {
+        let page = dashboard.answer(&method, uri.path(), &headers);
+        page.unwrap_or_else(|| no_such_route(asked.path()).into_response())
+    };
+    let router = router
         .route("/openapi.json", get(openapi))
-        .fallback(not_found)
+        .fallback(other)
         .method_not_allowed_fallback(not_allowed)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(CatchPanicLayer::custom(panicked))
-        .with_state(api)
+        .with_state(api);
+    base.over(router)
 }
 
-async fn not_found(uri: Uri) -> Refusal {
-    Refusal::new(StatusCode::NOT_FOUND, "NO_SUCH_ROUTE", format!("there is nothing at {}", uri.path()))
+/// The refusal where there is nothing.
+pub(crate) fn no_such_route(path: &str) -> Refusal {
+    Refusal::new(StatusCode::NOT_FOUND, "NO_SUCH_ROUTE", format!("there is nothing at {path}"))
 }
 
-async fn not_allowed(uri: Uri) -> Refusal {
+async fn not_allowed(OriginalUri(uri): OriginalUri) -> Refusal {
     let detail = format!("not with this method at {}", uri.path());
     Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", detail)
 }

@@ -119,9 +119,10 @@ impl From<BrokerError> for Refusal {
 impl From<BusError> for Refusal {
     fn from(error: BusError) -> Self {
         let status = match &error {
-            BusError::SubscriptionNotFound(_) | BusError::TopicNotFound(_) | BusError::ReplayNotFound(_) => {
-                StatusCode::NOT_FOUND
-            }
+            BusError::SubscriptionNotFound(_)
+            | BusError::TopicNotFound(_)
+            | BusError::ReplayNotFound(_)
+            | BusError::EventNotFound { .. } => StatusCode::NOT_FOUND,
             BusError::SubscriptionExists(_)
             | BusError::TopicNotEmpty { .. }
             | BusError::WrongTarget { .. } => StatusCode::CONFLICT,

@@ -295,6 +295,19 @@ pub(crate) async fn breakers(
     Ok(axum::Json(wire::BreakerPage { breakers, next_cursor: next.map(|name| name.as_str().to_owned()) }))
 }
 
+/// What a retry policy comes to: when each retry comes, until it gives up.
+#[utoipa::path(post, path = "/v1/retry_schedule", tag = "queues", operation_id = "retry_schedule",
+    request_body = Option<wire::RetryScheduleRequest>,
+    responses((status = 200, description = "The retries", body = wire::RetrySchedule), Refusals))]
+pub(crate) async fn retry_schedule(
+    State(api): State<Api>,
+    _: Caller,
+    Options(request): Options<wire::RetryScheduleRequest>,
+) -> Result<axum::Json<wire::RetrySchedule>, Refusal> {
+    let policy = convert::queue::retry(&request.retry)?.over(api.gate.config().defaults.retry);
+    Ok(axum::Json(convert::queue::schedule(&policy, request.count)?))
+}
+
 /// How retries went since the server started, by message type.
 #[utoipa::path(get, path = "/v1/types", tag = "messages", operation_id = "type_stats",
     responses((status = 200, description = "One row for each type", body = wire::TypeStats), Refusals))]

@@ -37,7 +37,7 @@ pub(crate) async fn export(
     InQueue(queue): InQueue,
     Query(query): Query<ListQuery>,
 ) -> Result<Response, Refusal> {
-    let request = ListRequest { limit: Limit::MAX, ..query.request(queue, &[])? };
+    let request = ListRequest { limit: Limit::MAX, ..query.with_bodies()?.request(queue, &[])? };
     // The first page is read before anything is answered, so that a refusal can be one.
     let first = async |broker: Broker| match lines(&broker, request.clone()).await {
         Ok(lines) => Ok((lines, broker)),

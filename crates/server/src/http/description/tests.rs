@@ -1,6 +1,6 @@
 //! The description of the API says the limits that the server has.
 
-use redrive_bus::{Dispatch, Format, WhyDisabled};
+use redrive_bus::{Dispatch, Format, Resent, WhyDisabled};
 use redrive_core::limits;
 use redrive_core::message::{DeadReason, Priority, State};
 use redrive_core::policy::BreakerConfig;
@@ -102,6 +102,7 @@ fn choices_are_those_of_the_domain() {
     assert_eq!(schema("Dispatch")["enum"], json!(Dispatch::ALL.map(Dispatch::name)));
     assert_eq!(schema("WebhookFormat")["enum"], json!(Format::ALL.map(Format::name)));
     assert_eq!(schema("WhyDisabled")["enum"], json!(WhyDisabled::ALL.map(WhyDisabled::name)));
+    assert_eq!(schema("HowResent")["enum"], json!(Resent::ALL.map(Resent::name)));
 }
 
 #[test]
