@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use redrive_broker::{Clock, pause};
+use redrive_broker::{Broker, Clock, pause};
 use redrive_core::time::{Millis, Timestamp};
 use redrive_store::StoreError;
 use redrive_store_embedded::{EmbeddedStore, MachineClock, Options, StoreClock};
@@ -43,12 +43,16 @@ impl TimeSource {
         }
     }
 
-    /// Adds what moves the clock to the API.
-    pub(crate) fn control(&self, app: axum::Router) -> axum::Router {
+    /// Adds what a test moves the clock by, and holds the sweepers by, to the API.
+    #[cfg_attr(
+        not(feature = "test-clock"),
+        expect(unused_variables, reason = "only a test holds the sweepers")
+    )]
+    pub(crate) fn control(&self, app: axum::Router, broker: &Broker) -> axum::Router {
         match self {
             Self::Machine => app,
             #[cfg(feature = "test-clock")]
-            Self::Test(clock) => clock.control(app),
+            Self::Test(clock) => clock.control(app, broker.clone()),
         }
     }
 }
@@ -114,12 +118,13 @@ impl Clock for WallClock {
 
 #[cfg(feature = "test-clock")]
 pub(crate) mod test {
-    //! A clock for black-box tests: `POST /test/clock` with a number of milliseconds moves it ahead.
+    //! For black-box tests: `POST /test/clock` with a number of milliseconds moves the clock ahead, and `POST /test/sweeper`
+    //! with `true` holds the sweepers until somebody says `false`.
 
-    use redrive_broker::ManualClock;
+    use redrive_broker::{BrokerError, ManualClock};
     use redrive_store_embedded::disk::RealDisk;
 
-    use super::{Arc, Clock, EmbeddedStore, Millis, Options, Path, StoreError, Timestamp, WallClock};
+    use super::{Arc, Broker, Clock, EmbeddedStore, Millis, Options, Path, StoreError, Timestamp, WallClock};
 
     #[derive(Debug, Clone)]
     pub(crate) struct TestClock(Arc<ManualClock>);
@@ -140,15 +145,33 @@ pub(crate) mod test {
             Ok((store, Arc::<ManualClock>::clone(&self.0)))
         }
 
-        pub(super) fn control(&self, app: axum::Router) -> axum::Router {
+        pub(super) fn control(&self, app: axum::Router, broker: Broker) -> axum::Router {
             let clock = self.clone();
             let advance = move |axum::Json(ms): axum::Json<u64>| async move {
                 clock.0.advance(Millis::new(ms));
                 axum::Json(clock.0.now().as_millis())
             };
+            let sweeper = move |axum::Json(held): axum::Json<bool>| async move {
+                match hold(&broker, held).await {
+                    Ok(()) => axum::http::StatusCode::NO_CONTENT,
+                    Err(error) => {
+                        tracing::error!(%error, "what was due could not be swept");
+                        axum::http::StatusCode::SERVICE_UNAVAILABLE
+                    }
+                }
+            };
             app.route("/test/clock", axum::routing::post(advance))
+                .route("/test/sweeper", axum::routing::post(sweeper))
                 .route("/test/panic", axum::routing::post(panic))
         }
+    }
+
+    async fn hold(broker: &Broker, held: bool) -> Result<(), BrokerError> {
+        if held {
+            broker.hold_sweepers().await;
+            return Ok(());
+        }
+        broker.let_sweepers_go().await
     }
 
     /// Shows what a panic shows of the request in which it happens.

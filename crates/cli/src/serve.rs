@@ -39,6 +39,9 @@ pub(crate) struct ServeArguments {
     /// The address and the port, 127.0.0.1:7400 where nothing is said; port 0 takes a free one.
     #[arg(long, value_name = "ADDR")]
     listen: Option<String>,
+    /// The path below which the API and the dashboard are found, such as `/redrive`; the root where nothing is said.
+    #[arg(long, value_name = "PATH")]
+    base_path: Option<String>,
     /// The directory of the embedded store, `redrive-data` where nothing is said.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
@@ -58,6 +61,9 @@ pub(crate) struct ServeArguments {
     /// How many of the traces that begin here are recorded, from 0 to 1; all where nothing is said.
     #[arg(long, value_name = "RATIO")]
     trace_ratio: Option<f64>,
+    /// Tells who shows no API key how much happens, where one is needed: counts, and no names.
+    #[arg(long)]
+    open_reading: bool,
     #[command(flatten)]
     store: StoreArguments,
     #[command(flatten)]
@@ -93,12 +99,14 @@ impl ServeArguments {
     pub(crate) fn sources(self) -> anyhow::Result<Sources> {
         let layer = Layer {
             listen: self.listen,
+            base_path: self.base_path,
             data: self.data,
             auto_create: self.auto_create,
             log_format: self.log_format,
             log_level: self.log_level,
             otlp_endpoint: self.otlp_endpoint,
             trace_ratio: self.trace_ratio,
+            open_reading: self.open_reading.then_some(true),
             ..self.webhooks.over(self.store.over(self.port.layer()))
         };
         Sources::read(layer, self.config.as_deref())
@@ -135,13 +143,14 @@ async fn serve(config: Config, time: TimeSource) -> anyhow::Result<()> {
     let port = config.port.open(config.listen, gate.needs_keys())?;
     let address = port.address().context("listening")?;
     let (bus, deliveries) =
-        Bus::start(broker, config.webhooks.bus(address)?).await.context("starting the event bus")?;
+        Bus::start(broker.clone(), config.webhooks.bus(address)?).await.context("starting the event bus")?;
     let scheme = if port.tls().is_some() { "https" } else { "http" };
     tracing::info!(%address, store = name, "redrive is ready");
     // Nobody may be reading; that is no reason to end.
-    drop(writeln!(std::io::stdout(), "redrive is ready on {scheme}://{address}"));
-    let api = http::Api::new(gate.clone(), bus.clone()).on_port(port.metrics());
-    let app = grpc::add_to(time.control(http::router(api)), gate.clone(), bus).await;
+    let below = config.base_path.prefix();
+    drop(writeln!(std::io::stdout(), "redrive is ready on {scheme}://{address}{below}"));
+    let api = http::Api::new(gate.clone(), bus.clone()).on_port(port.metrics()).below(config.base_path);
+    let app = grpc::add_to(time.control(http::router(api), &broker), gate.clone(), bus).await;
     let ending = gate.clone();
     let tls = port.tls().cloned();
     let mut serving = tokio::spawn(async move { port.serve(app, ending.stopped()).await });

@@ -8,6 +8,7 @@ use redrive_broker::{BrokerConfig, TraceRatio};
 use redrive_core::access::Token;
 use redrive_core::queue::QueueSettings;
 use redrive_core::time::Millis;
+use redrive_server::BasePath;
 use redrive_store::Limit;
 
 use super::{Layer, Wrong};
@@ -26,6 +27,8 @@ const AUDIT_DAYS_MAX: u32 = 3_650;
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
     pub(crate) listen: SocketAddr,
+    /// Below which path the API and the page are found.
+    pub(crate) base_path: BasePath,
     pub(crate) data: PathBuf,
     pub(crate) store: StoreChoice,
     pub(crate) log_format: LogFormat,
@@ -77,6 +80,7 @@ impl Config {
         })?;
         Ok(Self {
             listen,
+            base_path: base_path(&layer)?,
             broker: broker(&layer, listen)?,
             data: layer.data.unwrap_or_default(),
             store,
@@ -112,6 +116,11 @@ impl Config {
     }
 }
 
+fn base_path(layer: &Layer) -> anyhow::Result<BasePath> {
+    let path = layer.base_path.as_deref().unwrap_or("/");
+    path.parse().map_err(|invalid| Wrong::value("base_path", format!("`{path}` {invalid}")))
+}
+
 /// Refuses a number outside `1..=max`.
 fn within(key: &'static str, number: u32, max: u32) -> anyhow::Result<u32> {
     let must = || Wrong::value(key, format!("must lie between 1 and {max}"));
@@ -137,6 +146,7 @@ fn broker(layer: &Layer, listen: SocketAddr) -> anyhow::Result<BrokerConfig> {
         overdue_check_interval,
         requeue_batch_size: requeue_batch_size?,
         audit_kept: Millis::from_days(u64::from(days)),
+        open_reading: layer.open_reading.unwrap_or(usual.open_reading),
         polls_max: layer.polls_max.map_or(usual.polls_max, |max| max as usize),
         ..usual
     })
@@ -209,6 +219,9 @@ mod tests {
         };
         for (name, value, said) in [
             ("REDRIVE_LISTEN", "here", "listen: `here`"),
+            ("REDRIVE_BASE_PATH", "redrive", "base_path: `redrive` must be a path such as /redrive"),
+            ("REDRIVE_BASE_PATH", "/a/../b", "base_path: `/a/../b` must be a path"),
+            ("REDRIVE_BASE_PATH", "/metrics", "base_path: `/metrics` must not begin with /healthz"),
             ("MAX_ATTEMPTS", "many", "MAX_ATTEMPTS: `many`"),
             ("MAX_ATTEMPTS", "0", "max_attempts"),
             ("REDRIVE_STORE", "tape", "store: `tape` must be embedded, memory, or postgres://"),

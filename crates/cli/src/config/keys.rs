@@ -7,7 +7,7 @@ use redrive_broker::BrokerConfig;
 use redrive_bus::webhook::WebhookConfig;
 use redrive_core::queue::QueueSettings;
 use redrive_core::time::Millis;
-use redrive_server::ConnectionLimits;
+use redrive_server::{BasePath, ConnectionLimits};
 use redrive_store_postgres as postgres;
 use serde::Deserialize;
 
@@ -117,6 +117,9 @@ macro_rules! keys {
 keys! {
     /// The address and the port; port 0 takes a free one.
     listen: String = "127.0.0.1:7400".to_owned();
+    /// The path below which the API and the dashboard are found, such as `/redrive`, where a proxy has something else at the
+    /// root. `/healthz`, `/readyz` and `/metrics` are at the root as well, and gRPC is nowhere else.
+    base_path: String = BasePath::default().to_string();
     /// The directory of the embedded store.
     data: PathBuf = PathBuf::from("redrive-data");
     /// Which store keeps the queues: `embedded`, `memory`, or `postgres://USER:PASSWORD@HOST:PORT/DATABASE`.
@@ -164,6 +167,8 @@ keys! {
     /// The file with the API key that may do everything. `REDRIVE_BOOTSTRAP_KEY` holds the key itself; only one of the
     /// two may be given.
     bootstrap_key_file: PathBuf, such as "\"bootstrap.key\"";
+    /// Whether `GET /v1/events` tells who shows no API key how much happens, where one is needed: counts, and no names.
+    open_reading: bool = false;
     /// For how many days the audit trail is kept, from 1 to 3650.
     audit_days: u32 = days(BrokerConfig::default().audit_kept);
     /// The file with the certificate and those above it, as PEM. With it, the server speaks TLS only.

@@ -160,7 +160,7 @@ fn line(event: &SseEvent) -> String {
         "{:>6}  {}  {type:<11}  {}  {what}{dead} by {}",
         event.id,
         Time(timestamp),
-        payload.queue,
+        payload.queue.as_deref().unwrap_or("-"),
         payload.triggered_by,
         r#type = r#type
     );
@@ -186,6 +186,10 @@ mod tests {
         let subscription = r#"{"type":"subscription","timestamp":0,"payload":{"queue":"bus.sub.mail","count":0,"dlq_count":0,"triggered_by":"operator","act":"rotated","subscription":"mail"}}"#;
         let told = "     5  1970-01-01T00:00:00.000Z  subscription  bus.sub.mail  rotated by operator";
         assert_eq!(line(&event("subscription", subscription)), told);
+        let counted =
+            r#"{"type":"ack","timestamp":0,"payload":{"count":2,"dlq_count":0,"triggered_by":"consumer"}}"#;
+        let told = "     5  1970-01-01T00:00:00.000Z  ack          -  2 messages by consumer";
+        assert_eq!(line(&event("ack", counted)), told, "for who shows no key");
         assert_eq!(line(&event("new", "{}")), "     5  new  {}");
     }
 

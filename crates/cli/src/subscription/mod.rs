@@ -7,6 +7,7 @@ mod delete;
 mod list;
 mod redrive;
 mod replay;
+mod resend;
 mod settings;
 mod show;
 mod update;
@@ -56,6 +57,8 @@ enum SubscriptionVerb {
     Replays(One),
     /// Ends a replay. What was brought stays.
     CancelReplay(replay::CancelArguments),
+    /// Brings one event to a subscription once more: dead, waiting, or over and kept by its topic.
+    Resend(resend::ResendArguments),
     /// The last attempts of a server to deliver, the newest first; as JSON with what was sent and answered.
     Attempts(One),
     /// Lists events that are dead for a subscription.
@@ -88,6 +91,7 @@ pub(crate) fn run(arguments: SubscriptionArguments) -> ExitCode {
         SubscriptionVerb::Replay(arguments) => replay::run(session, &arguments).await,
         SubscriptionVerb::Replays(one) => replay::list(session, &one.id).await,
         SubscriptionVerb::CancelReplay(arguments) => replay::cancel(session, &arguments).await,
+        SubscriptionVerb::Resend(arguments) => resend::run(session, &arguments).await,
         SubscriptionVerb::Attempts(one) => attempts::run(session, &one.id).await,
         SubscriptionVerb::Dead(arguments) => dead::list(session, &arguments).await,
         SubscriptionVerb::Groups(arguments) => dead::groups(session, &arguments).await,

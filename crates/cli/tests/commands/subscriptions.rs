@@ -250,7 +250,23 @@ async fn the_past_is_brought_to_who_asks_for_it() {
     ready("late", 3).await;
     while redrive(&server, "subscription replays late --json").json() != json!([]) {}
     assert_eq!(redrive(&server, "subscription replays late").ok(), "ID  FROM  STARTED  REPLAYED\n");
+    let event = leased[0]["id"].as_str().unwrap();
+    let waits = redrive(&server, &format!("subscription resend late {event}")).ok();
+    assert_eq!(waits, format!("event {event} waited, and is tried now\n"));
+    let leased = server.lease("late", json!({"limit": 3})).await;
+    for message in &leased {
+        server.post("/v1/leases/bury", json!({"receipt": message["receipt"]})).await;
+    }
+    let dead = redrive(&server, &format!("subscription resend late {event}")).ok();
+    assert_eq!(dead, format!("event {event} was dead, and is redriven\n"));
+    let again = server.lease("late", json!({})).await;
+    server.post("/v1/leases/ack", json!({"receipt": again[0]["receipt"]})).await;
+    let over = redrive(&server, &format!("subscription resend late {event} --json")).json();
+    assert_eq!(over, json!({"event": event, "how": "enqueued"}));
     let id = "0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b";
+    redrive(&server, &format!("subscription resend late {id}"))
+        .failed(3, "neither dead nor waiting for late");
+    redrive(&server, "subscription resend late x").failed(2, "<EVENT>");
     redrive(&server, &format!("subscription cancel-replay late {id}")).failed(3, "there is no replay");
     redrive(&server, "subscription replay nope --from 1h").failed(3, "there is no subscription nope");
     redrive(&server, "subscription replay late").failed(2, "--from <TIME|SPAN>");

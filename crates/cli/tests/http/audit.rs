@@ -68,6 +68,13 @@ async fn every_act_of_an_operator_is_written_down_with_what_came_of_it() {
             "ok",
         ),
         (Method::DELETE, replay, json!({}), "cancel_replay", "REPLAY_NOT_FOUND"),
+        (
+            Method::POST,
+            "/v1/subscriptions/s/resend".into(),
+            json!({"event": "01987654-3210-7abc-8def-0123456789ab"}),
+            "resend",
+            "EVENT_NOT_FOUND",
+        ),
         (Method::DELETE, "/v1/subscriptions/s".into(), json!({}), "delete_subscription", "ok"),
         (Method::POST, format!("/v1/keys/{key}/rotate"), json!({}), "rotate_key", "ok"),
         (Method::POST, format!("/v1/keys/{key}/revoke"), json!({}), "revoke_key", "ok"),

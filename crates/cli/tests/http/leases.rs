@@ -264,6 +264,38 @@ async fn an_operator_sees_extends_releases_and_requeues_leases() {
 }
 
 #[tokio::test]
+async fn an_operator_who_names_a_lease_touches_no_later_one() {
+    let server = Server::with_clock();
+    server.create("orders", json!({"lease_timeout_ms": 30_000})).await;
+    let id = server.enqueue("orders", json!({"body": "x"})).await;
+    let path = |verb: &str| format!("/v1/queues/orders/leases/{id}/{verb}");
+    let first = server.lease("orders", json!({"consumer": "worker-1"})).await;
+    server.advance(30_000).await;
+    let second = server.lease("orders", json!({"consumer": "worker-2"})).await;
+    let named = |leased: &[Value]| json!({"lease_id": leased[0]["lease"]["lease_id"]});
+
+    let before = server.get(&format!("/v1/queues/orders/messages/{id}")).await.body;
+    assert_eq!(before["lease"]["consumer"], "worker-2", "{before}");
+    for verb in ["extend", "release"] {
+        server.post(&path(verb), named(&first)).await.refused(409, "LEASE_LOST");
+        for wrong in [json!("+1"), json!("18446744073709551616"), json!("")] {
+            let refused = server.post(&path(verb), json!({"lease_id": wrong})).await;
+            assert_eq!(refused.refused(400, "INVALID_ARGUMENT")["errors"][0]["pointer"], "/lease_id");
+        }
+        server.post(&path(verb), json!({"lease_id": 7})).await.refused(400, "INVALID_ARGUMENT");
+    }
+    let after = server.get(&format!("/v1/queues/orders/messages/{id}")).await.body;
+    assert_eq!(after, before, "the second lease is untouched");
+
+    let mut extend = named(&second);
+    extend["lease_ms"] = json!(120_000);
+    let extended = server.post(&path("extend"), extend).await;
+    assert!(extended.body["deadline"].as_str() > before["lease"]["deadline"].as_str(), "{extended:?}");
+    assert_eq!(server.post(&path("release"), named(&second)).await.status, 200);
+    assert_eq!(server.count("orders", "ready").await, 1);
+}
+
+#[tokio::test]
 async fn every_retry_writes_one_line() {
     let mut server = Server::start();
     server.create("orders", json!({"retry": {"base_delay_ms": 1500, "jitter": "none"}})).await;
@@ -290,4 +322,27 @@ async fn every_retry_writes_one_line() {
     ] {
         assert_eq!(line[field], value, "{field}: {line}");
     }
+}
+
+#[tokio::test]
+async fn a_held_sweeper_leaves_what_is_overdue_where_it_is() {
+    let server = Server::with_clock();
+    let hold = async |held: bool| assert_eq!(server.post("/test/sweeper", json!(held)).await.status, 204);
+    server.create("orders", json!({"lease_timeout_ms": 30_000})).await;
+    server.enqueue("orders", json!({"body": "x"})).await;
+    server.lease("orders", json!({"consumer": "worker-1"})).await;
+    hold(true).await;
+    hold(true).await;
+    server.advance(3_600_000).await;
+    let stats = server.stats("orders").await;
+    assert_eq!((&stats["states"]["leased"], &stats["overdue"]), (&json!(1), &json!(1)), "{stats}");
+    let leases = server.get("/v1/queues/orders/leases").await.body;
+    assert_eq!(leases["leases"][0]["lease"]["overdue"], true, "{leases}");
+    hold(false).await;
+    assert_eq!(server.count("orders", "ready").await, 1, "what was due is swept before the answer");
+
+    server.lease("orders", json!({})).await;
+    let mut events = server.client.get(server.url("/v1/events")).send().await.unwrap();
+    server.advance(30_000).await;
+    assert_eq!(next_event(&mut events, "requeue").await["payload"]["triggered_by"], "scheduler");
 }

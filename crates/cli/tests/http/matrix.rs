@@ -3,6 +3,8 @@
 //! The tables say what each route needs. A route that the server describes and that is not here fails the test, and so
 //! does one that is here and not there.
 
+mod needs;
+
 use std::collections::BTreeSet;
 
 use prost::Message as _;
@@ -11,172 +13,11 @@ use redrive_wire::v1::consume_request::Request as Said;
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 
+use self::needs::{ENDPOINTS, KEY_ENDPOINTS, Needs, RPCS};
 use crate::server::Server;
 
 /// The queue that all of it is about.
 const QUEUE: &str = "m.jobs";
-
-/// What a route asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Needs {
-    /// Nothing: anyone may know.
-    Nothing,
-    /// Any key.
-    Key,
-    /// Any scope over the queue.
-    AnyScope,
-    /// This scope over the queue.
-    On(&'static str),
-    /// This scope over all queues.
-    Every(&'static str),
-    /// This scope over whatever it is.
-    Some(&'static str),
-    /// To manage the queue and to produce to it.
-    ManageAndProduce,
-    /// Any scope over the subscription, which is that over its queue.
-    AnyScopeOfSubscription,
-    /// This scope over the subscription.
-    OnSubscription(&'static str),
-    /// To manage the subscription and to read the topics.
-    Subscribe,
-}
-
-/// Each endpoint by the name that the description gives it.
-const ENDPOINTS: [(&str, Needs); 84] = [
-    ("create_queue", Needs::On("manage")),
-    ("list_queues", Needs::Key),
-    ("get_queue", Needs::AnyScope),
-    ("update_queue", Needs::On("manage")),
-    ("delete_queue", Needs::On("manage")),
-    ("pause_queue", Needs::On("manage")),
-    ("resume_queue", Needs::On("manage")),
-    ("set_weights", Needs::On("manage")),
-    ("purge_queue", Needs::On("manage")),
-    ("queue_stats", Needs::AnyScope),
-    ("queue_history", Needs::AnyScope),
-    ("queue_breaker", Needs::AnyScope),
-    ("trip_breaker", Needs::On("manage")),
-    ("reset_breaker", Needs::On("manage")),
-    ("type_stats", Needs::Every("read")),
-    ("enqueue", Needs::On("produce")),
-    ("list_messages", Needs::On("read")),
-    ("enqueue_batch", Needs::On("produce")),
-    ("get_message", Needs::On("read")),
-    ("discard_message", Needs::On("manage")),
-    ("reschedule_message", Needs::On("manage")),
-    ("move_message", Needs::ManageAndProduce),
-    ("why", Needs::On("read")),
-    ("discard_messages", Needs::On("manage")),
-    ("move_messages", Needs::ManageAndProduce),
-    ("export_messages", Needs::On("read")),
-    ("import_messages", Needs::On("produce")),
-    ("lease", Needs::On("consume")),
-    ("list_leases", Needs::On("read")),
-    ("operator_extend", Needs::On("manage")),
-    ("operator_release", Needs::On("manage")),
-    ("ack", Needs::On("consume")),
-    ("ack_batch", Needs::On("consume")),
-    ("nack", Needs::On("consume")),
-    ("nack_batch", Needs::On("consume")),
-    ("extend", Needs::On("consume")),
-    ("extend_batch", Needs::On("consume")),
-    ("release", Needs::On("consume")),
-    ("release_batch", Needs::On("consume")),
-    ("bury", Needs::On("consume")),
-    ("bury_batch", Needs::On("consume")),
-    ("requeue_expired", Needs::On("manage")),
-    ("requeue_expired_everywhere", Needs::Every("manage")),
-    ("list_dead", Needs::On("read")),
-    ("failure_groups", Needs::On("read")),
-    ("redrive", Needs::On("manage")),
-    ("discard_dead", Needs::On("manage")),
-    ("list_operations", Needs::Key),
-    ("get_operation", Needs::AnyScope),
-    ("pause_operation", Needs::On("manage")),
-    ("resume_operation", Needs::On("manage")),
-    ("cancel_operation", Needs::On("manage")),
-    ("events", Needs::Some("read")),
-    ("healthz", Needs::Nothing),
-    ("readyz", Needs::Nothing),
-    ("metrics", Needs::Every("read")),
-    ("whoami", Needs::Key),
-    ("audit", Needs::Some("admin")),
-    ("list_breakers", Needs::Key),
-    ("publish", Needs::On("produce")),
-    ("list_topics", Needs::Key),
-    ("get_topic", Needs::AnyScope),
-    ("set_topic", Needs::On("manage")),
-    ("delete_topic", Needs::On("manage")),
-    ("create_subscription", Needs::Subscribe),
-    ("list_subscriptions", Needs::Key),
-    ("get_subscription", Needs::AnyScopeOfSubscription),
-    ("update_subscription", Needs::Subscribe),
-    ("delete_subscription", Needs::OnSubscription("manage")),
-    ("pause_subscription", Needs::OnSubscription("manage")),
-    ("resume_subscription", Needs::OnSubscription("manage")),
-    ("disable_subscription", Needs::OnSubscription("manage")),
-    ("enable_subscription", Needs::OnSubscription("manage")),
-    ("rotate_secret", Needs::OnSubscription("manage")),
-    ("subscription_breaker", Needs::AnyScopeOfSubscription),
-    ("trip_subscription_breaker", Needs::OnSubscription("manage")),
-    ("reset_subscription_breaker", Needs::OnSubscription("manage")),
-    ("subscription_attempts", Needs::OnSubscription("read")),
-    ("list_dead_of_subscription", Needs::OnSubscription("read")),
-    ("failure_groups_of_subscription", Needs::OnSubscription("read")),
-    ("redrive_subscription", Needs::OnSubscription("manage")),
-    ("replay_subscription", Needs::OnSubscription("manage")),
-    ("list_replays", Needs::AnyScopeOfSubscription),
-    ("cancel_replay", Needs::OnSubscription("manage")),
-];
-
-/// Those about keys, which are ruled by who administrates all that they were given: here, the queue.
-const KEY_ENDPOINTS: [(&str, Needs); 5] = [
-    ("create_key", Needs::On("admin")),
-    ("list_keys", Needs::Some("admin")),
-    ("get_key", Needs::On("admin")),
-    ("rotate_key", Needs::On("admin")),
-    ("revoke_key", Needs::On("admin")),
-];
-
-/// Each RPC.
-const RPCS: [(&str, Needs); 36] = [
-    ("Enqueue", Needs::On("produce")),
-    ("Lease", Needs::On("consume")),
-    ("Ack", Needs::On("consume")),
-    ("Nack", Needs::On("consume")),
-    ("Extend", Needs::On("consume")),
-    ("Release", Needs::On("consume")),
-    ("Bury", Needs::On("consume")),
-    ("Consume", Needs::On("consume")),
-    ("CreateQueue", Needs::On("manage")),
-    ("GetQueue", Needs::AnyScope),
-    ("ListQueues", Needs::Key),
-    ("UpdateQueue", Needs::On("manage")),
-    ("DeleteQueue", Needs::On("manage")),
-    ("PauseQueue", Needs::On("manage")),
-    ("ResumeQueue", Needs::On("manage")),
-    ("QueueStats", Needs::AnyScope),
-    ("WatchEvents", Needs::Some("read")),
-    ("Publish", Needs::On("produce")),
-    ("SetTopic", Needs::On("manage")),
-    ("GetTopic", Needs::AnyScope),
-    ("ListTopics", Needs::Key),
-    ("DeleteTopic", Needs::On("manage")),
-    ("CreateSubscription", Needs::Subscribe),
-    ("GetSubscription", Needs::AnyScopeOfSubscription),
-    ("ListSubscriptions", Needs::Key),
-    ("UpdateSubscription", Needs::Subscribe),
-    ("DeleteSubscription", Needs::OnSubscription("manage")),
-    ("PauseSubscription", Needs::OnSubscription("manage")),
-    ("ResumeSubscription", Needs::OnSubscription("manage")),
-    ("DisableSubscription", Needs::OnSubscription("manage")),
-    ("EnableSubscription", Needs::OnSubscription("manage")),
-    ("RotateSecret", Needs::OnSubscription("manage")),
-    ("ReplaySubscription", Needs::OnSubscription("manage")),
-    ("GetBreaker", Needs::AnyScopeOfSubscription),
-    ("TripBreaker", Needs::OnSubscription("manage")),
-    ("ResetBreaker", Needs::OnSubscription("manage")),
-];
 
 const SCOPES: [&str; 5] = ["read", "produce", "consume", "manage", "admin"];
 /// Patterns, and whether each chooses the queue. Some would, if they were regular expressions or prefixes.
@@ -315,6 +156,7 @@ impl World {
                 Some(json!({"id": QUEUE, "pattern": QUEUE, "target": {"kind": "handler"}}))
             }
             "update_subscription" => Some(json!({"pattern": QUEUE})),
+            "resend" => Some(json!({"event": "01987654-3210-7abc-8def-0123456789ab"})),
             "replay_subscription" => Some(json!({"from": "2020-01-01T00:00:00.000Z"})),
             "move_message" => Some(json!({"queue": QUEUE})),
             "move_messages" => Some(json!({"queue": QUEUE, "dry_run": true})),

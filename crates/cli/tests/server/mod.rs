@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 /// A running server.
 pub(crate) struct Server {
     child: Child,
-    /// With `http://` or `https://` before the address.
+    /// With `http://` or `https://` before the address, and behind it the path below which everything is.
     origin: String,
     pub(crate) client: Client,
     pub(crate) dir: tempfile::TempDir,
@@ -108,7 +108,7 @@ impl Server {
     }
 
     pub(crate) fn address(&self) -> &str {
-        self.origin.rsplit('/').next().unwrap()
+        self.origin.split('/').nth(2).unwrap()
     }
 
     pub(crate) fn url(&self, path: &str) -> String {

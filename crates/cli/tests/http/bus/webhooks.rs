@@ -178,3 +178,63 @@ async fn an_endpoint_asks_for_its_time() {
     let due: Time = serde_json::from_value(page["messages"][0]["visible_at"].clone()).unwrap();
     assert_eq!(due.0 - now, 1_000, "by the policy, where it asks for none");
 }
+
+#[tokio::test]
+async fn one_event_is_sent_once_more_by_whichever_way_there_is() {
+    let server = with_webhooks();
+    let topic = server.put("/v1/topics/orders.*", json!({"retain_ms": 86_400_000})).await;
+    assert!(topic.status < 300, "{topic:?}");
+    let mut receiver = Receiver::answering(&[500, 500, 200, 500, 200, 200]).await;
+    hook(&server, "mail", &receiver.url, 2).await;
+    let resend = async |event: &Value| {
+        let answer = server.post("/v1/subscriptions/mail/resend", json!({"event": event})).await;
+        assert_eq!((answer.status, &answer.body["event"]), (202, event), "{answer:?}");
+        answer.body["how"].as_str().unwrap().to_owned()
+    };
+    let over = async || until(&server, "bus.sub.mail", "leased", 0).await;
+
+    let event = publish(&server, "orders.made", json!([{"json": 1}])).await.remove(0)["id"].take();
+    receiver.next().await;
+    until(&server, "bus.sub.mail", "delayed", 1).await;
+    assert_eq!(resend(&event).await, "retried_now");
+    receiver.next().await;
+    until(&server, "bus.sub.mail", "dead", 1).await;
+    assert_eq!(resend(&event).await, "redriven");
+    assert_eq!(receiver.next().await.header("webhook-id"), event.as_str().unwrap());
+    over().await;
+    assert_eq!(server.count("bus.sub.mail", "dead").await, 0);
+    assert_eq!(resend(&event).await, "enqueued");
+    receiver.next().await;
+    until(&server, "bus.sub.mail", "delayed", 1).await;
+    assert_eq!(resend(&event).await, "retried_now", "as any other");
+    receiver.next().await;
+    over().await;
+
+    let none = json!({"event": "01987654-3210-7abc-8def-0123456789ab"});
+    let refused = server.post("/v1/subscriptions/mail/resend", none).await;
+    refused.refused(404, "EVENT_NOT_FOUND");
+    assert!(refused.body["detail"].as_str().unwrap().contains("mail"), "{refused:?}");
+    let wrong = server.post("/v1/subscriptions/mail/resend", json!({"event": "x"})).await;
+    wrong.refused(400, "INVALID_ARGUMENT");
+    assert_eq!(wrong.body["errors"][0]["pointer"], "event", "{wrong:?}");
+    server
+        .post("/v1/subscriptions/none/resend", json!({"event": event}))
+        .await
+        .refused(404, "SUBSCRIPTION_NOT_FOUND");
+}
+
+#[tokio::test]
+async fn to_send_again_into_a_queue_takes_the_right_over_that_queue() {
+    let server = Server::keyed(&[]);
+    super::subscribe_queue(&server, "copy", "orders.*", "others").await;
+    let event = publish(&server, "orders.made", json!([{"json": 1}])).await.remove(0)["id"].take();
+    let ask = async |queues: &[(&str, &str)]| {
+        let (_, token) = server.key(queues, json!({})).await;
+        let request = server.request_as(Some(&token), reqwest::Method::POST, "/v1/subscriptions/copy/resend");
+        crate::server::Answer::of(request.json(&json!({"event": event})).send().await.unwrap()).await
+    };
+    ask(&[("manage", "bus.sub.copy")]).await.refused(403, "FORBIDDEN");
+    ask(&[("manage", "others")]).await.refused(403, "FORBIDDEN");
+    let done = ask(&[("manage", "bus.sub.copy"), ("manage", "others")]).await;
+    assert_eq!((done.status, &done.body["how"]), (202, &json!("retried_now")), "{done:?}");
+}
