@@ -1,0 +1,89 @@
+// The one question before anything is changed: what exactly, how many, and whether it can be undone.
+
+import { Problem } from './api/problem';
+import { notices } from './notices.svelte';
+
+/** What is about to be done. */
+export interface Question {
+  title: string;
+  /** What happens, as a sentence. */
+  effect: string;
+  /** How many messages or things it is about; counted by the server, and shown exactly. */
+  count?: () => Promise<number>;
+  /** The filter that is sent, word for word. */
+  filter?: string;
+  /** Whether and how it can be undone, as a sentence. */
+  undo: string;
+  /** What must be typed before it can be done, for what cannot be undone. */
+  typed?: string;
+  /** The word on the button. */
+  verb: string;
+  danger?: boolean;
+  /** Does it. */
+  run: () => Promise<void>;
+  /** What to say when it is done. */
+  done?: string;
+}
+
+class Confirm {
+  question = $state.raw<Question | null>(null);
+  counted = $state<number | null>(null);
+  problem = $state.raw<Problem | null>(null);
+  running = $state(false);
+
+  /** Asks. */
+  ask(question: Question): void {
+    this.question = question;
+    this.counted = null;
+    this.problem = null;
+    this.running = false;
+    void question.count?.().then(
+      (counted) => {
+        if (this.question === question) this.counted = counted;
+      },
+      (cause: unknown) => {
+        if (this.question === question) this.problem = asProblem(cause);
+      },
+    );
+  }
+
+  close(): void {
+    if (!this.running) this.question = null;
+  }
+
+  /** Does what was asked about. */
+  async run(): Promise<void> {
+    const { question } = this;
+    if (question === null || this.running) return;
+    this.running = true;
+    try {
+      await question.run();
+      // What was to be done may have turned out to be something else, and is asked about anew.
+      if (this.question !== question) return;
+      this.question = null;
+      if (question.done !== undefined) notices.good(question.done);
+    } catch (cause) {
+      this.problem = asProblem(cause);
+    } finally {
+      this.running = false;
+    }
+  }
+}
+
+function asProblem(cause: unknown): Problem {
+  return cause instanceof Problem ? cause : new Problem(0, 'PAGE_ERROR', String(cause));
+}
+
+export const confirm = new Confirm();
+
+/** Does something that needs no question, and says how it went. */
+export async function attempt(work: () => Promise<unknown>, done?: string): Promise<boolean> {
+  try {
+    await work();
+    if (done !== undefined) notices.good(done);
+    return true;
+  } catch (cause) {
+    notices.bad(asProblem(cause).message);
+    return false;
+  }
+}

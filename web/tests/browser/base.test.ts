@@ -1,0 +1,41 @@
+// The page below another path, as behind a proxy that has other things at the root.
+
+import { expect, test } from './test';
+
+test.use({ wanted: { base: '/ops/redrive' } });
+
+test('a deep link, a reload, what happens, an action and a command: all below the path', async ({ server, dashboard, page }) => {
+  const outside: string[] = [];
+  page.on('request', (request) => {
+    const { pathname } = new URL(request.url());
+    if (!pathname.startsWith('/ops/redrive/')) outside.push(pathname);
+  });
+  await server.create('orders');
+  const id = await server.enqueue('orders', { body: 'one' });
+
+  await dashboard.open(`/queues/orders/messages/${id}`);
+  await expect(page.locator('main')).toContainText(id);
+  await page.reload();
+  await expect(page.locator('main')).toContainText(id);
+  await page.keyboard.press('g');
+  await page.keyboard.press('q');
+  await expect(page).toHaveURL(`${server.origin}/ops/redrive/queues`);
+  await page.reload();
+  const row = page.locator('tr[data-key="orders"]');
+  await expect(row).toBeVisible();
+
+  await expect(page.locator('button.live')).toHaveAttribute('data-state', 'live');
+  await server.create('mail');
+  await expect(page.locator('tr[data-key="mail"]')).toBeVisible();
+  await row.getByRole('button', { name: 'Pause orders' }).click();
+  await expect(row).toContainText('paused');
+  expect((await server.get('/v1/queues/orders')).paused).toBe(true);
+  await row.getByRole('link', { name: 'orders', exact: true }).click();
+  await expect(page).toHaveURL(`${server.origin}/ops/redrive/queues/orders`);
+
+  await dashboard.open(`/queues/orders/messages/${id}`);
+  const curl = page.locator('tr[data-command="show"]').getByRole('button', { name: 'curl' });
+  await expect(curl).toBeVisible();
+  expect(await dashboard.copied(() => curl.click())).toContain(`${server.origin}/ops/redrive/v1/`);
+  expect(outside).toEqual([]);
+});

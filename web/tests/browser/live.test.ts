@@ -1,0 +1,168 @@
+// Live: one stream, a state that can be seen, and a switch that holds.
+
+import type { Page, Request } from '@playwright/test';
+import { watchRequests } from './requests';
+import { standStill } from './still';
+import { expect, test } from './test';
+
+const state = (page: Page, wanted: string) => expect(page.locator('button.live')).toHaveAttribute('data-state', wanted);
+const isStream = (request: Request) => new URL(request.url()).pathname === '/v1/events';
+
+test('what happens is shown without asking', async ({ dashboard, page, server }) => {
+  await server.create('orders');
+  await dashboard.open('/leases');
+  await state(page, 'live');
+  await expect(page.getByText('No message is leased.')).toBeVisible();
+  await server.enqueue('orders');
+  const [lease] = await server.lease('orders', { consumer: 'worker-1' });
+  await expect(page.locator('tr.item')).toContainText('worker-1');
+  await server.ack(lease.receipt);
+  await expect(page.locator('tr.item')).toContainText('gone');
+  await expect(page.locator('tr.item')).toHaveCount(0);
+});
+
+test('a connection that is lost says so, keeps what was shown, and comes back by itself', async ({ dashboard, page, server }) => {
+  await server.create('orders', { lease_timeout_ms: 3_600_000 });
+  await server.enqueue('orders');
+  await server.lease('orders', { consumer: 'worker-1' });
+  await dashboard.open('/leases');
+  await state(page, 'live');
+  await expect(page.locator('tr.item')).toContainText('worker-1');
+  // A server that is not there is an error of the network, and nothing else may be one.
+  dashboard.allow(/net::ERR_(CONNECTION_REFUSED|INCOMPLETE_CHUNKED_ENCODING|CONNECTION_RESET|EMPTY_RESPONSE)/);
+  await server.kill();
+  await expect(page.getByRole('button', { name: 'Not live: connection lost' })).toBeVisible();
+  await expect(page.locator('tr.item')).toContainText('worker-1');
+  await page.screenshot({ path: 'screenshots/lost-light.png' });
+  await dashboard.accessible('without a connection');
+
+  await server.restart();
+  await state(page, 'live');
+  await server.enqueue('orders');
+  await server.lease('orders', { consumer: 'worker-2' });
+  await expect(page.locator('tr.item').filter({ hasText: 'worker-2' })).toBeVisible();
+  await expect(page.locator('tr.item').filter({ hasText: 'worker-1' })).toBeVisible();
+  await expect(page.getByRole('alert')).toHaveCount(0);
+});
+
+const leasedOf = (page: Page) => page.locator('tr[data-key="orders"] a[href^="/leases"]');
+for (const [path, before, after] of [
+  ['/leases', (page: Page) => expect(page.getByText('No message is leased.')).toBeVisible(), (page: Page) => expect(page.locator('tr.item')).toHaveCount(3)],
+  ['/messages?queue=orders', (page: Page) => expect(page.getByText('There is no message in this queue.')).toBeVisible(), (page: Page) => expect(page.locator('tr.item')).toHaveCount(3)],
+  ['/queues', (page: Page) => expect(leasedOf(page)).toHaveText('0'), (page: Page) => expect(leasedOf(page)).toHaveText('3')],
+] as const) {
+  test(`paused means that nothing of ${path} is fetched, however much happens; going on shows it`, async ({ dashboard, page, server }) => {
+    await server.create('orders');
+    const settled = watchRequests(page);
+    await dashboard.open(path);
+    await state(page, 'live');
+    await before(page);
+    await settled();
+    await page.keyboard.press('l');
+    await state(page, 'paused');
+    const asked: string[] = [];
+    page.on('request', (request) => {
+      // What time it is may be asked: nothing of the page is shown by that.
+      if (!request.url().endsWith('/v1/time')) asked.push(request.url());
+    });
+    for (let at = 0; at < 3; at++) {
+      await server.enqueue('orders');
+      await server.lease('orders', { consumer: 'worker-1' });
+      // Each of them is told, and only counted.
+      await expect(page.getByRole('button', { name: new RegExp(`Paused · ${2 * at + 2} events since`) })).toBeVisible();
+    }
+    expect(asked).toEqual([]);
+    await before(page);
+    await page.keyboard.press('l');
+    await state(page, 'live');
+    await after(page);
+  });
+}
+
+test('what was about to be fetched when it was paused is not', async ({ dashboard, page, server }) => {
+  await server.create('orders');
+  const asked: string[] = [];
+  page.on('request', (request) => asked.push(new URL(request.url()).pathname));
+  const count = (path: string) => asked.filter((one) => one === `/v1/queues/orders/${path}`).length;
+  /** Lets time pass for the page, a second at a time, until it has asked for something so often. */
+  const until = (path: string, times: number) =>
+    expect(async () => {
+      await page.clock.runFor(1_000);
+      expect(count(path)).toBeGreaterThanOrEqual(times);
+    }).toPass();
+  await standStill(page);
+  await dashboard.open('/messages?queue=orders');
+  await state(page, 'live');
+  await expect(page.getByText('There is no message in this queue.')).toBeVisible();
+  await page.clock.runFor(10_000);
+
+  // The list is being read when something more happens: it would be read again as soon as it was.
+  let come: () => void = () => undefined;
+  const late = new Promise<void>((resolve) => (come = resolve));
+  await page.route(/\/v1\/queues\/orders\/messages/, async (route) => {
+    await late;
+    await route.fallback();
+  });
+  const [lists, counts] = [count('messages'), count('stats')];
+  await server.enqueue('orders');
+  await until('messages', lists + 1);
+  await until('stats', counts + 1);
+  const again = count('stats');
+  await server.enqueue('orders');
+  await until('stats', again + 1);
+  await page.keyboard.press('l');
+  await state(page, 'paused');
+  const fetched = count('messages');
+  come();
+  await expect(page.locator('tr.item').first()).toBeVisible();
+  await page.clock.runFor(30_000);
+  expect(count('messages')).toBe(fetched);
+  await page.keyboard.press('l');
+  await until('messages', fetched + 1);
+  await expect(page.locator('tr.item')).toHaveCount(2);
+});
+
+test('two tabs share one connection, and the second takes over when the first is closed', async ({ context, dashboard, page, server }) => {
+  await server.create('orders');
+  let streams = 0;
+  context.on('request', (request) => {
+    if (isStream(request)) streams++;
+  });
+  await dashboard.open('/leases');
+  await state(page, 'live');
+  const second = await dashboard.another();
+  await second.goto(`${server.origin}/leases`);
+  await state(second, 'live');
+  expect(streams).toBe(1);
+
+  await server.enqueue('orders');
+  await server.lease('orders', { consumer: 'worker-1' });
+  await expect(page.locator('tr.item')).toContainText('worker-1');
+  await expect(second.locator('tr.item')).toContainText('worker-1');
+  expect(streams).toBe(1);
+
+  const takenOver = context.waitForEvent('request', isStream);
+  await page.close();
+  // It goes on behind the last event that was told.
+  expect(Number((await takenOver).headers()['last-event-id'])).toBeGreaterThan(0);
+  await server.enqueue('orders');
+  await server.lease('orders', { consumer: 'worker-2' });
+  await expect(second.locator('tr.item').filter({ hasText: 'worker-2' })).toBeVisible();
+  await state(second, 'live');
+  expect(streams).toBe(2);
+});
+
+test('without a stream the page looks for itself, slowly', async ({ dashboard, page, server }) => {
+  await server.create('orders');
+  await page.clock.install();
+  dashboard.allow(/net::ERR_FAILED/);
+  await page.route(/\/v1\/events/, (route) => route.abort());
+  await dashboard.open('/leases');
+  await expect(page.getByRole('button', { name: /Not live: connection lost|Connecting/ })).toBeVisible();
+  await server.enqueue('orders');
+  await server.lease('orders', { consumer: 'worker-1' });
+  await expect(async () => {
+    await page.clock.runFor(5_000);
+    await expect(page.locator('tr.item')).toContainText('worker-1', { timeout: 1_000 });
+  }).toPass();
+});
