@@ -22,6 +22,8 @@ pub(crate) enum Failure {
     Untidy { findings: usize },
     /// Inputs were found that break these fuzz targets; they are in `folder`.
     Broken { targets: Vec<String>, folder: String },
+    /// The page is not the one that its sources make; these differ.
+    Stale { paths: Vec<String> },
     /// A step of `cargo xtask test` failed.
     Step { step: &'static str, cause: Box<Failure> },
 }
@@ -38,6 +40,11 @@ impl fmt::Display for Failure {
             Self::Broken { targets, folder } => {
                 write!(f, "inputs that fail were found for {}: they are in {folder}", targets.join(", "))
             }
+            Self::Stale { paths } => write!(
+                f,
+                "the page is not the one that its sources make: `cargo xtask ui` builds {} anew, which belong into the commit",
+                paths.join(", ")
+            ),
             Self::Step { step, cause } => write!(f, "step `{step}` failed: {cause}"),
         }
     }

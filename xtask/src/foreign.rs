@@ -11,14 +11,14 @@
 //! All but slowhttptest, which is Debian's, come from the Python package index into a virtual environment below the target
 //! folder, in the versions of `requirements.txt`.
 
-use std::env;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::command::{self, Failure, cargo};
-use crate::server::Server;
+use crate::debian;
+use crate::server::{self, Server};
 
 /// Where the clients are, from the root.
 const CLIENTS: &str = "crates/cli/tests/foreign";
@@ -27,13 +27,11 @@ const PYTHON: &str = "import sys; sys.exit(sys.version_info < (3, 11))";
 
 pub(crate) fn run(root: &Path, features: &[&str]) -> Result<(), Failure> {
     let clients = root.join(CLIENTS);
-    let binaries = binaries()?;
+    let binaries = server::binaries()?;
     let home = binaries.join("foreign");
     let python = python(&clients.join("requirements.txt"), &home)?;
     slowhttptest()?;
-    // The binary that the tests use, made by the same words: other ones would have cargo build every dependency again.
-    let build = ["test", "--no-run", "--workspace", "--locked", "--test", "http"];
-    command::run(cargo(root, &[&build[..], features].concat()))?;
+    let redrive = server::build(root, features)?;
     // An example that is built as a test is no program.
     let build = ["build", "--workspace", "--locked", "--example", "sign_cases"];
     command::run(cargo(root, &[&build[..], features].concat()))?;
@@ -41,7 +39,7 @@ pub(crate) fn run(root: &Path, features: &[&str]) -> Result<(), Failure> {
     let cases = binaries.join("examples").join("sign_cases");
     run_script(&python, &clients.join("webhook_signatures.py"), &[&cases.display().to_string()])?;
     let serve = |flags: &[&str]| {
-        let mut command = Command::new(binaries.join("redrive"));
+        let mut command = Command::new(&redrive);
         command.args(["serve", "--log-level", "error"]).args(flags).current_dir(&home);
         Server::start(command, home.join("data"))
     };
@@ -70,14 +68,6 @@ fn openapi(server: &Server, python: &Path, clients: &Path, home: &Path) -> Resul
     command.args(["-m", "schemathesis.cli", "--config-file"]).arg(clients.join("schemathesis.toml"));
     command.arg("run").arg(format!("http://{}/openapi.json", server.address())).current_dir(home);
     command::run(command)
-}
-
-/// The folder with the binaries of this build, which is ours: cargo may have been told to build elsewhere.
-fn binaries() -> Result<PathBuf, Failure> {
-    let unreadable = |cause| Failure::Unreadable { path: "the path of xtask itself".to_owned(), cause };
-    let mut path = env::current_exe().map_err(unreadable)?;
-    path.pop();
-    Ok(path)
 }
 
 /// The Python of a virtual environment that has what is required. One that was made for the same requirements is used
@@ -112,7 +102,7 @@ fn system_python() -> Result<(), Failure> {
     if says_yes(Path::new("python3"), "import ensurepip, venv") {
         return Ok(());
     }
-    install("python3-venv").map_err(|_| Failure::NotInstalled { tool: "python3-venv", remedy })
+    debian::install("python3-venv").map_err(|_| Failure::NotInstalled { tool: "python3-venv", remedy })
 }
 
 /// Sees to it that slowhttptest is there.
@@ -122,17 +112,7 @@ fn slowhttptest() -> Result<(), Failure> {
         return Ok(());
     }
     let remedy = "apt-get install slowhttptest";
-    install("slowhttptest").map_err(|_| Failure::NotInstalled { tool: "slowhttptest", remedy })
-}
-
-/// Installs a package of Debian.
-fn install(package: &str) -> Result<(), Failure> {
-    let apt = |arguments: &[&str]| {
-        let mut command = Command::new("apt-get");
-        command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
-        command::run(command)
-    };
-    apt(&["update"]).and_then(|()| apt(&["install", "--yes", package]))
+    debian::install("slowhttptest").map_err(|_| Failure::NotInstalled { tool: "slowhttptest", remedy })
 }
 
 /// Whether a Python is there and ends this program well.

@@ -2,28 +2,36 @@
 //!
 //! * [`mod@test`] is the README's test command and all that CI runs.
 //! * [`readme`] starts the product by the README's first command.
-//! * [`foreign`] runs clients that are not ours against it.
+//! * [`foreign`] runs clients that are not ours against it, [`browser`] the page in a browser.
+//! * [`ui`] builds that page.
 //! * [`tidy`] checks what the compiler and clippy cannot see: the direction of dependencies, dead files, docs drift.
 //! * [`model`] runs the model-based tests for as long as one likes.
 //! * [`fuzz`] feeds hostile bytes to every parser for as long as one likes.
 //! * [`deb`] makes the Debian package.
 //! * [`bench_engine`] measures the embedded store, [`bench_postgres`] the one on PostgreSQL, [`bench_bus`] the event bus.
-//! * [`command`] runs a child process and says why it failed; [`server`] runs a server for the length of a step.
+//! * [`command`] runs a child process and says why it failed; [`server`] runs a server for the length of a step; [`debian`]
+//!   and [`npm`] install what a step needs.
 //!
 //! The crate has no dependencies on purpose: it is built before every test run, so it has to build in seconds.
 
 mod bench_bus;
 mod bench_engine;
 mod bench_postgres;
+mod browser;
 mod command;
 mod deb;
+mod debian;
 mod foreign;
 mod fuzz;
 mod model;
+mod npm;
 mod readme;
 mod server;
+#[path = "../../crates/server/build/source_hash.rs"]
+mod source_hash;
 mod test;
 mod tidy;
+mod ui;
 
 use std::env;
 use std::path::PathBuf;
@@ -34,8 +42,11 @@ use command::Failure;
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  test [--only STEP[,STEP]]   fmt, clippy, tidy, readme, tests, foreign, docs: in this order, up to the first failure
+  test [--only STEP[,STEP]]   fmt, clippy, tidy, ui, readme, tests, foreign, browser, docs: in this order, up to the
+                              first failure
   tidy                        only the repository's own checks
+  ui [--check]                the dashboard, from web/ into web/dist; it needs Node.js and npm. --check fails where
+                              something else lies there
   model [--minutes N | --seed S] [--store NAME]
                               random histories against the reference, for N minutes (10 by default);
                               S is decimal or 0x hex and replays the history of one seed
@@ -92,6 +103,7 @@ fn dispatch(arguments: &[String]) -> Result<(), Exit> {
         "tidy" => tidy_alone(flags),
         "model" => model::run(&root(), flags),
         "fuzz" => fuzz::run(&root(), flags),
+        "ui" => ui::run(&root(), flags),
         "deb" => deb::run(&root(), flags),
         "bench-bus" => bench_bus::run(&root(), flags),
         "bench-engine" => bench_engine::run(&root(), flags),
@@ -142,6 +154,8 @@ mod tests {
         assert!(refusal(&["test", "--only", "fmt,lint"]).contains("`lint`"));
         assert!(refusal(&["model", "--hours", "1"]).contains("`--hours`"));
         assert!(refusal(&["fuzz", "--hours", "1"]).contains("`--hours`"));
+        assert!(refusal(&["ui", "--fast"]).contains("`--fast`"));
+        assert!(refusal(&["ui", "--check", "--fast"]).contains("`--fast`"));
         assert!(refusal(&["deb", "--fast"]).contains("`--fast`"));
         assert!(refusal(&["bench-bus", "--fast"]).contains("`--fast`"));
         assert!(refusal(&["bench-engine", "--fast"]).contains("`--fast`"));

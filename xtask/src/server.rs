@@ -1,11 +1,13 @@
-//! A server of ours for the length of a step, on a free port and with a directory that goes again.
+//! A server of ours for the length of a step, on a free port and with a directory that goes again; and the binary that the
+//! tests use.
 
+use std::env;
 use std::fs;
 use std::io::{self, BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::command::{self, Failure};
+use crate::command::{self, Failure, cargo};
 
 /// What the program prints when it is ready, before the scheme and the address.
 const READY: &str = "redrive is ready on ";
@@ -58,4 +60,19 @@ impl Drop for Server {
         drop(self.child.wait());
         drop(fs::remove_dir_all(&self.data));
     }
+}
+
+/// The folder with the binaries of this build, which is ours: cargo may have been told to build elsewhere.
+pub(crate) fn binaries() -> Result<PathBuf, Failure> {
+    let unreadable = |cause| Failure::Unreadable { path: "the path of xtask itself".to_owned(), cause };
+    let mut path = env::current_exe().map_err(unreadable)?;
+    path.pop();
+    Ok(path)
+}
+
+/// Builds the binary that the tests use, by the same words: other ones would have cargo build every dependency again.
+pub(crate) fn build(root: &Path, features: &[&str]) -> Result<PathBuf, Failure> {
+    let build = ["test", "--no-run", "--workspace", "--locked", "--test", "http"];
+    command::run(cargo(root, &[&build[..], features].concat()))?;
+    Ok(binaries()?.join("redrive"))
 }

@@ -7,31 +7,44 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::command::{self, Failure, cargo, cargo_beside_servers};
-use crate::{Exit, foreign, readme, tidy};
+use crate::{Exit, browser, foreign, readme, tidy, ui};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Fmt,
     Clippy,
     Tidy,
+    Ui,
     Readme,
     Tests,
     Foreign,
+    Browser,
     Docs,
 }
 
 impl Step {
-    const ALL: [Self; 7] =
-        [Self::Fmt, Self::Clippy, Self::Tidy, Self::Readme, Self::Tests, Self::Foreign, Self::Docs];
+    const ALL: [Self; 9] = [
+        Self::Fmt,
+        Self::Clippy,
+        Self::Tidy,
+        Self::Ui,
+        Self::Readme,
+        Self::Tests,
+        Self::Foreign,
+        Self::Browser,
+        Self::Docs,
+    ];
 
     const fn name(self) -> &'static str {
         match self {
             Self::Fmt => "fmt",
             Self::Clippy => "clippy",
             Self::Tidy => "tidy",
+            Self::Ui => "ui",
             Self::Readme => "readme",
             Self::Tests => "tests",
             Self::Foreign => "foreign",
+            Self::Browser => "browser",
             Self::Docs => "docs",
         }
     }
@@ -45,9 +58,11 @@ impl Step {
             Self::Fmt => fmt(root),
             Self::Clippy => clippy(root),
             Self::Tidy => tidy::run(root),
+            Self::Ui => ui::check(root),
             Self::Readme => readme::run(root),
             Self::Tests => tests(root),
             Self::Foreign => foreign::run(root, &TEST_CLOCK),
+            Self::Browser => browser::run(root, &TEST_CLOCK),
             Self::Docs => docs(root),
         }
     }
