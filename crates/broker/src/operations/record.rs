@@ -215,9 +215,9 @@ struct WrittenFilter {
     error: Option<String>,
 }
 
-/// An id that may be left out; `None` where it is none.
-fn read_id(written: Option<String>) -> Option<Option<MessageId>> {
-    written.map(|id| id.parse()).transpose().ok()
+/// An id that may be left out.
+fn read_id(written: Option<String>) -> Result<Option<MessageId>, Invalid> {
+    written.map(|id| id.parse()).transpose()
 }
 
 fn texts<T>(values: &[T], text: impl Fn(&T) -> String) -> Vec<String> {
@@ -309,8 +309,8 @@ impl Operation {
             rate: written.rate,
             state: written.state,
             progress: written.progress,
-            cursor: read_id(written.cursor)?,
-            until: read_id(written.until)?,
+            cursor: read_id(written.cursor).ok()?,
+            until: read_id(written.until).ok()?,
             started_at: Timestamp::from_millis(written.started_at),
             updated_at: Timestamp::from_millis(written.updated_at),
             problem: written.problem,

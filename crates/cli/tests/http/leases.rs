@@ -280,7 +280,8 @@ async fn an_operator_who_names_a_lease_touches_no_later_one() {
         server.post(&path(verb), named(&first)).await.refused(409, "LEASE_LOST");
         for wrong in [json!("+1"), json!("18446744073709551616"), json!("")] {
             let refused = server.post(&path(verb), json!({"lease_id": wrong})).await;
-            assert_eq!(refused.refused(400, "INVALID_ARGUMENT")["errors"][0]["pointer"], "/lease_id");
+            refused.refused(400, "INVALID_ARGUMENT");
+            assert_eq!(refused.body["errors"][0]["pointer"], "lease_id", "{refused:?}");
         }
         server.post(&path(verb), json!({"lease_id": 7})).await.refused(400, "INVALID_ARGUMENT");
     }
