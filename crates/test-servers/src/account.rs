@@ -1,4 +1,4 @@
-//! Whose processes they are: PostgreSQL refuses to run as root.
+//! Whose processes they are: PostgreSQL refuses to run as root, and Redis had better not.
 
 use std::env;
 use std::fs;
@@ -10,8 +10,8 @@ use std::process::Command;
 
 use crate::Failure;
 
-/// Who the server runs as where we are root: the user of Debian's package, or the one who owns nothing.
-const NAMES: [&str; 2] = ["postgres", "nobody"];
+/// Who owns nothing.
+const NOBODY: &str = "nobody";
 
 /// The user that the server runs as.
 #[derive(Clone, Copy, Debug)]
@@ -21,13 +21,14 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    pub(crate) fn find() -> Result<Self, Failure> {
+    /// Where we are root, it is the user of Debian's package, or the one who owns nothing.
+    pub(crate) fn find(name: &str) -> Result<Self, Failure> {
         if !rustix::process::geteuid().is_root() {
             return Ok(Self { ids: None });
         }
         let users = fs::read_to_string("/etc/passwd").map_err(Failure::refused("/etc/passwd"))?;
         let nobody = || io::Error::other("we are root, and there is nobody else");
-        let ids = NAMES.iter().find_map(|name| ids_of(&users, name)).ok_or_else(nobody);
+        let ids = [name, NOBODY].iter().find_map(|name| ids_of(&users, name)).ok_or_else(nobody);
         Ok(Self { ids: Some(ids.map_err(Failure::refused("/etc/passwd"))?) })
     }
 

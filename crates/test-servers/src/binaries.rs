@@ -25,7 +25,10 @@ impl Binaries {
         let mut folders = debian();
         folders.extend(env::split_paths(&env::var_os("PATH").unwrap_or_default()));
         folders.into_iter().map(|folder| Self { folder }).find(Self::are_complete).ok_or_else(|| {
-            Failure::NotInstalled { remedy: format!("`apt-get install postgresql-{PREFERRED}`") }
+            Failure::NotInstalled {
+                server: "PostgreSQL",
+                remedy: format!("`apt-get install postgresql-{PREFERRED}`"),
+            }
         })
     }
 

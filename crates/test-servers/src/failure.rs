@@ -8,8 +8,10 @@ use std::process::ExitStatus;
 /// Why a server could not be found, started, or asked. It is for people: a test can only fail with it.
 #[derive(Debug)]
 pub enum Failure {
-    /// There is no PostgreSQL on this machine; `remedy` is what to do about it.
+    /// A server is not on this machine; `remedy` is what to do about it.
     NotInstalled {
+        /// Which one.
+        server: &'static str,
         /// A command, or what the attempt to install it said.
         remedy: String,
     },
@@ -20,7 +22,7 @@ pub enum Failure {
         /// What it said.
         cause: io::Error,
     },
-    /// A program of PostgreSQL ran and said no.
+    /// A program ran and said no.
     Exited {
         /// Its name.
         program: String,
@@ -36,6 +38,13 @@ pub enum Failure {
         /// The last lines of its log.
         log: String,
     },
+    /// A Redis understood what it was asked, and refused.
+    Answered {
+        /// The first words of what it was asked.
+        command: String,
+        /// What it said.
+        error: String,
+    },
     /// The server was asked for something while it was stopped.
     Stopped,
 }
@@ -50,11 +59,12 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotInstalled { remedy } => write!(f, "PostgreSQL is not installed: {remedy}"),
+            Self::NotInstalled { server, remedy } => write!(f, "{server} is not installed: {remedy}"),
             Self::Refused { what, cause } => write!(f, "{what}: {cause}"),
             Self::Exited { program, status, said } => write!(f, "{program} ended with {status}:\n{said}"),
-            Self::Silent { awaited, log } => write!(f, "PostgreSQL did not say `{awaited}`, but:\n{log}"),
-            Self::Stopped => write!(f, "PostgreSQL is stopped"),
+            Self::Silent { awaited, log } => write!(f, "the server did not say `{awaited}`, but:\n{log}"),
+            Self::Answered { command, error } => write!(f, "`{command}` was answered: {error}"),
+            Self::Stopped => write!(f, "the server is stopped"),
         }
     }
 }

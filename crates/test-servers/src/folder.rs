@@ -12,17 +12,51 @@ use crate::account::Account;
 use crate::{Failure, random};
 
 /// Reads the number of the server whenever it changes. When nobody can write it any more, it ends the last one and
-/// removes the folder. The server removes its file of that name as the last thing it does; who is still there after ten
-/// seconds will not go by itself.
+/// removes the folder. Who was killed may still be about to make a file in it.
 const WATCHDOG: &str = r#"
 while read -r line; do pid=$line; done
-if [ -n "$pid" ] && kill -QUIT "$pid"; then
-    tries=0
+tries=0
+if [ -n "$pid" ]; then end "$1"; fi
+until rm -rf -- "$1" || [ $tries -ge 200 ]; do sleep 0.05; tries=$((tries + 1)); done
+"#;
+/// The server removes its file of that name as the last thing it does; who is still there after ten seconds will not go
+/// by itself.
+const END_POSTGRES: &str = r#"
+end() {
+    kill -QUIT "$pid" || return
     while [ -e "$1/data/postmaster.pid" ] && [ $tries -lt 200 ]; do sleep 0.05; tries=$((tries + 1)); done
     if [ -e "$1/data/postmaster.pid" ]; then kill -KILL "$pid"; fi
-fi
-rm -rf -- "$1"
+    tries=0
+}
 "#;
+/// Nobody will read what it could still write. Who writes its files for it is in its group.
+const END_REDIS: &str = r#"
+end() { kill -s KILL -- "-$pid"; }
+"#;
+
+/// Whose folder it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Tenant {
+    Postgres,
+    Redis,
+}
+
+impl Tenant {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Postgres => "postgres",
+            Self::Redis => "redis",
+        }
+    }
+
+    /// How the watchdog ends it.
+    fn end(self) -> &'static str {
+        match self {
+            Self::Postgres => END_POSTGRES,
+            Self::Redis => END_REDIS,
+        }
+    }
+}
 
 /// A folder that only the server's user and root can enter.
 ///
@@ -38,12 +72,13 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    pub(crate) fn new(account: Account) -> Result<Self, Failure> {
+    pub(crate) fn new(tenant: Tenant, account: Account) -> Result<Self, Failure> {
         let refused = || Failure::refused("a temporary folder");
-        let path = env::temp_dir().join(format!("redrive-postgres-{}", random::word().map_err(refused())?));
+        let name = format!("redrive-{}-{}", tenant.name(), random::word().map_err(refused())?);
+        let path = env::temp_dir().join(name);
         DirBuilder::new().mode(0o700).create(&path).map_err(refused())?;
         account.own(&path).map_err(refused())?;
-        let (watchdog, pipe) = watchdog(&path).map_err(refused())?;
+        let (watchdog, pipe) = watchdog(tenant, &path).map_err(refused())?;
         Ok(Self { path, watchdog, pipe: Some(pipe) })
     }
 
@@ -72,9 +107,13 @@ impl Drop for Folder {
     }
 }
 
-fn watchdog(folder: &Path) -> io::Result<(Child, ChildStdin)> {
+fn watchdog(tenant: Tenant, folder: &Path) -> io::Result<(Child, ChildStdin)> {
     let mut command = Command::new("sh");
-    command.args(["-c", WATCHDOG, "watchdog"]).arg(folder).current_dir("/").process_group(0);
+    command
+        .args(["-c", &format!("{}{WATCHDOG}", tenant.end()), "watchdog"])
+        .arg(folder)
+        .current_dir("/")
+        .process_group(0);
     // It must not hold what a test runner waits for.
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut watchdog = command.spawn()?;
@@ -90,14 +129,16 @@ mod tests {
 
     #[test]
     fn a_folder_goes_with_what_is_in_it_and_what_runs_in_it() {
-        let mut folder = Folder::new(Account::find().unwrap()).unwrap();
-        let path = folder.path().to_owned();
-        fs::create_dir(folder.data()).unwrap();
-        fs::write(folder.data().join("file"), "text").unwrap();
-        let mut server = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
-        folder.watch(Some(server.id())).unwrap();
-        drop(folder);
-        assert!(!path.exists());
-        assert!(!server.wait().unwrap().success());
+        for tenant in [Tenant::Postgres, Tenant::Redis] {
+            let mut folder = Folder::new(tenant, Account::find("postgres").unwrap()).unwrap();
+            let path = folder.path().to_owned();
+            fs::create_dir(folder.data()).unwrap();
+            fs::write(folder.data().join("file"), "text").unwrap();
+            let mut server = Command::new("cat").stdin(Stdio::piped()).process_group(0).spawn().unwrap();
+            folder.watch(Some(server.id())).unwrap();
+            drop(folder);
+            assert!(!path.exists());
+            assert!(!server.wait().unwrap().success());
+        }
     }
 }

@@ -1,8 +1,7 @@
 //! What a server says, as a signal: that it is ready, and that all of it is gone.
 
 use std::collections::VecDeque;
-use std::io::{BufRead, BufReader};
-use std::process::ChildStderr;
+use std::io::{BufRead, BufReader, Read};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -36,7 +35,7 @@ struct State {
 
 impl Log {
     /// Reads in a thread of its own: a server whose pipe is full stands still.
-    pub(crate) fn of(pipe: ChildStderr) -> Self {
+    pub(crate) fn of(pipe: impl Read + Send + 'static) -> Self {
         let log = Self { shared: Arc::default() };
         let shared = Arc::clone(&log.shared);
         thread::spawn(move || {

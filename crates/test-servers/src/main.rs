@@ -5,7 +5,10 @@ use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitCode, ExitStatus};
 
-use redrive_test_servers::{Failure, POSTGRES_VARIABLE, Postgres, Settings, install_postgres};
+use redrive_test_servers::{
+    Failure, POSTGRES_VARIABLE, Postgres, REDIS_CLUSTER_VARIABLE, REDIS_VARIABLE, Redis, RedisCluster,
+    RedisSettings, Settings, install_postgres, install_redis,
+};
 
 const USAGE: &str = "usage: redrive-test-servers run -- COMMAND [ARGUMENT…]";
 
@@ -32,19 +35,44 @@ fn main() -> ExitCode {
 
 /// The servers end with this function; if the process ends before, they end with it.
 fn beside_servers(mut command: Command) -> Result<ExitStatus, Failure> {
-    let theirs = env::var_os(POSTGRES_VARIABLE).is_some_and(|url| !url.is_empty());
-    let server = if theirs { None } else { Some(postgres()?) };
-    if let Some(server) = &server {
+    let postgres = unless_there(POSTGRES_VARIABLE, postgres)?;
+    if let Some(server) = &postgres {
         eprintln!("PostgreSQL for the tests is on port {}", server.port());
         command.env(POSTGRES_VARIABLE, server.url());
+    }
+    let redis = unless_there(REDIS_VARIABLE, redis)?;
+    if let Some(server) = &redis {
+        eprintln!("Redis for the tests is on port {}", server.port());
+        command.env(REDIS_VARIABLE, server.url());
+    }
+    let cluster = unless_there(REDIS_CLUSTER_VARIABLE, cluster)?;
+    if let Some(cluster) = &cluster {
+        eprintln!("Redis Cluster for the tests is {}", cluster.url());
+        command.env(REDIS_CLUSTER_VARIABLE, cluster.url());
     }
     let shown = command.get_program().to_string_lossy().into_owned();
     command.status().map_err(|cause| Failure::Refused { what: shown, cause })
 }
 
+/// A server that somebody else has started is used.
+fn unless_there<T>(variable: &str, start: fn() -> Result<T, Failure>) -> Result<Option<T>, Failure> {
+    let theirs = env::var_os(variable).is_some_and(|url| !url.is_empty());
+    (!theirs).then(start).transpose()
+}
+
 fn postgres() -> Result<Postgres, Failure> {
     install_postgres()?;
     Postgres::start(Settings::shared())
+}
+
+fn redis() -> Result<Redis, Failure> {
+    install_redis()?;
+    Redis::start(RedisSettings::shared())
+}
+
+fn cluster() -> Result<RedisCluster, Failure> {
+    install_redis()?;
+    RedisCluster::start(&RedisSettings::shared())
 }
 
 /// The command's own, or what a shell makes of a signal.

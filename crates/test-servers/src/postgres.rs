@@ -1,18 +1,15 @@
 //! A PostgreSQL of a test's own.
 
 use std::fs;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Stdio};
-use std::time::Duration;
 
 use rustix::process::Signal;
 
 use crate::account::Account;
 use crate::binaries::Binaries;
-use crate::folder::Folder;
-use crate::log::Log;
-use crate::processes::{children, pid, signal};
+use crate::folder::{Folder, Tenant};
+use crate::processes::{children, signal};
+use crate::run::Run;
 use crate::settings::quoted;
 use crate::template::{DATABASE, SETTINGS, USER};
 use crate::{Failure, Settings, port, program, template};
@@ -23,10 +20,6 @@ const READY: &str = "database system is ready to accept";
 const TAKEN: &str = "Address already in use";
 /// How often that may happen.
 const PORTS_MAX: usize = 10;
-/// How long a server may take to start, recovery included, on a machine that does a lot else.
-const START_MAX: Duration = Duration::from_mins(2);
-/// How long a server may take to shut down before it is told with more emphasis.
-const STOP_MAX: Duration = Duration::from_secs(10);
 /// How often a new connection may still see the old settings; each of them takes some milliseconds.
 const RELOADS_MAX: usize = 1_000;
 
@@ -47,18 +40,11 @@ pub struct Postgres {
     pub(crate) folder: Folder,
 }
 
-/// From a start to the end that follows.
-#[derive(Debug)]
-struct Run {
-    postmaster: Child,
-    log: Log,
-}
-
 impl Postgres {
     /// Starts a server with empty data and waits until it serves clients.
     pub fn start(settings: Settings) -> Result<Self, Failure> {
-        let (binaries, account) = (Binaries::find()?, Account::find()?);
-        let folder = Folder::new(account)?;
+        let (binaries, account) = (Binaries::find()?, Account::find("postgres")?);
+        let folder = Folder::new(Tenant::Postgres, account)?;
         let password = template::lay_out(&binaries, account, &folder)?;
         let name = "primary".to_owned();
         let mut server = Self { binaries, account, settings, password, name, port: 0, run: None, folder };
@@ -107,7 +93,7 @@ impl Postgres {
 
     /// The last lines of its log.
     pub fn log(&self) -> String {
-        self.run.as_ref().map(|run| run.log.tail()).unwrap_or_default()
+        self.run.as_ref().map(|run| run.log().tail()).unwrap_or_default()
     }
 
     /// Runs SQL by `psql`, in one transaction where it has several statements, and answers the values it printed.
@@ -137,7 +123,7 @@ impl Postgres {
         let Some(mut run) = self.run.take() else {
             return Err(Failure::Stopped);
         };
-        run.kill9()?;
+        kill9(&mut run)?;
         self.folder.watch(None)
     }
 
@@ -147,7 +133,7 @@ impl Postgres {
         let Some(mut run) = self.run.take() else {
             return Ok(());
         };
-        run.stop()?;
+        stop(&mut run)?;
         self.folder.watch(None)
     }
 
@@ -178,13 +164,9 @@ impl Postgres {
             .map_err(Failure::refused(SETTINGS))?;
 
         let mut command = self.account.command(&self.binaries.path("postgres"), self.folder.path());
-        // A group of its own: who interrupts the tests does not mean the server, which ends behind them.
-        command.arg("-D").arg(self.folder.data()).process_group(0);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut postmaster = command.spawn().map_err(Failure::refused("postgres"))?;
-        self.folder.watch(Some(postmaster.id()))?;
-        let pipe = postmaster.stderr.take().expect("it was asked for");
-        self.run = Some(Run { postmaster, log: Log::of(pipe) });
+        command.arg("-D").arg(self.folder.data());
+        let run = self.run.insert(Run::start(command)?);
+        self.folder.watch(Some(run.number()))?;
         let ready = self.wait_for(READY, 0);
         if ready.is_err() {
             // The first failure says more than a second.
@@ -195,20 +177,17 @@ impl Postgres {
 
     /// How far the log is, for [`Self::wait_for`].
     pub(crate) fn position(&self) -> usize {
-        self.run.as_ref().map(|run| run.log.position()).unwrap_or_default()
+        self.run.as_ref().map(|run| run.log().position()).unwrap_or_default()
     }
 
     /// Waits until the log says this at or behind a position.
     pub(crate) fn wait_for(&self, words: &str, from: usize) -> Result<(), Failure> {
-        let run = self.run.as_ref().ok_or(Failure::Stopped)?;
-        let said = run.log.says(words, from, START_MAX);
-        said.then_some(()).ok_or_else(|| Failure::Silent { awaited: words.to_owned(), log: run.log.tail() })
+        self.run.as_ref().ok_or(Failure::Stopped)?.wait_for(words, from)
     }
 
     /// Sends a signal to the process that is the parent of all others.
-    pub(crate) fn signal(&self, signal_sent: Signal) -> Result<(), Failure> {
-        let run = self.run.as_ref().ok_or(Failure::Stopped)?;
-        signal(pid(run.postmaster.id())?, signal_sent)
+    pub(crate) fn signal(&self, sent: Signal) -> Result<(), Failure> {
+        self.run.as_ref().ok_or(Failure::Stopped)?.signal(sent)
     }
 }
 
@@ -219,35 +198,24 @@ impl Drop for Postgres {
     }
 }
 
-impl Run {
-    fn kill9(&mut self) -> Result<(), Failure> {
-        let postmaster = pid(self.postmaster.id())?;
-        // One that stands still starts no others, and its dead children keep their numbers.
-        signal(postmaster, Signal::STOP)?;
-        for child in children(postmaster)? {
-            signal(child, Signal::KILL)?;
-        }
-        signal(postmaster, Signal::KILL)?;
-        self.ended("the end after SIGKILL")
+fn kill9(run: &mut Run) -> Result<(), Failure> {
+    let postmaster = run.pid()?;
+    // One that stands still starts no others, and its dead children keep their numbers.
+    signal(postmaster, Signal::STOP)?;
+    for child in children(postmaster)? {
+        signal(child, Signal::KILL)?;
     }
+    signal(postmaster, Signal::KILL)?;
+    run.ended("the end after SIGKILL")
+}
 
-    /// First the fast shutdown, which writes a checkpoint, then the immediate one.
-    fn stop(&mut self) -> Result<(), Failure> {
-        let postmaster = pid(self.postmaster.id())?;
-        for emphasis in [Signal::INT, Signal::QUIT] {
-            signal(postmaster, emphasis)?;
-            if self.log.ends(STOP_MAX) {
-                return self.ended("the end");
-            }
+/// First the fast shutdown, which writes a checkpoint, then the immediate one.
+fn stop(run: &mut Run) -> Result<(), Failure> {
+    for emphasis in [Signal::INT, Signal::QUIT] {
+        run.signal(emphasis)?;
+        if run.ends() {
+            return run.ended("the end");
         }
-        self.kill9()
     }
-
-    /// All processes are gone, or about to go; the first of them is our child.
-    fn ended(&mut self, awaited: &str) -> Result<(), Failure> {
-        if !self.log.ends(STOP_MAX) {
-            return Err(Failure::Silent { awaited: awaited.to_owned(), log: self.log.tail() });
-        }
-        self.postmaster.wait().map(drop).map_err(Failure::refused("postgres"))
-    }
+    kill9(run)
 }

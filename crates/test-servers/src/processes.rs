@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::Failure;
 
@@ -16,7 +16,16 @@ pub(crate) fn pid(number: u32) -> Result<Pid, Failure> {
 
 /// Sends a signal to a process that may have ended already.
 pub(crate) fn signal(pid: Pid, signal: Signal) -> Result<(), Failure> {
-    match kill_process(pid, signal) {
+    sent(kill_process(pid, signal), pid)
+}
+
+/// The same to all of its group.
+pub(crate) fn signal_group(pid: Pid, signal: Signal) -> Result<(), Failure> {
+    sent(kill_process_group(pid, signal), pid)
+}
+
+fn sent(outcome: rustix::io::Result<()>, pid: Pid) -> Result<(), Failure> {
+    match outcome {
         Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
         Err(cause) => Err(Failure::refused(format!("a signal to process {pid:?}"))(cause.into())),
     }

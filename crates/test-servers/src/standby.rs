@@ -5,7 +5,7 @@ use std::io::Write;
 
 use rustix::process::Signal;
 
-use crate::folder::Folder;
+use crate::folder::{Folder, Tenant};
 use crate::settings::quoted;
 use crate::template::USER;
 use crate::{Failure, Postgres, program};
@@ -18,7 +18,7 @@ const PROMOTED: &str = "database system is ready to accept connections";
 impl Postgres {
     /// A copy of this server on a port of its own, which follows it from then on. `name` is what the primary calls it.
     pub fn standby(&self, name: &str) -> Result<Self, Failure> {
-        let folder = Folder::new(self.account)?;
+        let folder = Folder::new(Tenant::Postgres, self.account)?;
         let primary = format!(
             "host=127.0.0.1 port={} user={USER} password={} application_name={name}",
             self.port(),
