@@ -8,35 +8,21 @@ use std::time::Duration;
 
 use super::Fault;
 use super::ledger::{Ledger, Reply};
-use super::message::{self, Message, Opening};
 use super::rule::Occasion;
 use super::switchboard::{Switchboard, Taken};
 
 /// How long the server may take to accept a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(10);
 
-/// Serves a client until one side ends, or a rule ends both.
-pub(super) fn serve(client: &TcpStream, switchboard: &Switchboard) -> io::Result<()> {
-    client.set_nodelay(true)?;
-    let mut reader = BufReader::new(client);
-    loop {
-        match message::read_opening(&mut reader)? {
-            // It is for the proxy to say, because it could not read what follows.
-            Opening::Encrypt => io::Write::write_all(&mut &*client, b"N")?,
-            Opening::Cancel(request) => return message::write_body(&request, &mut connect(switchboard)?),
-            Opening::Session(request) => return session(&request, reader, client, switchboard),
-        }
-    }
-}
-
-fn connect(switchboard: &Switchboard) -> io::Result<TcpStream> {
+pub(super) fn connect(switchboard: &Switchboard) -> io::Result<TcpStream> {
     let server = TcpStream::connect_timeout(&switchboard.server(), CONNECT_MAX)?;
     server.set_nodelay(true)?;
     Ok(server)
 }
 
-fn session(
-    request: &[u8],
+/// Leads a client to the server, which gets the opening first, until one side ends or a rule ends both.
+pub(super) fn session<L: Ledger>(
+    opening: &[u8],
     reader: BufReader<&TcpStream>,
     client: &TcpStream,
     switchboard: &Switchboard,
@@ -47,25 +33,24 @@ fn session(
         return Ok(());
     }
     let server = connect(switchboard)?;
-    message::write_body(request, &mut &server)?;
+    (&server).write_all(opening)?;
     let id = switchboard.connected(client, &server)?;
-    let session =
-        Session { id, client, server: &server, ledger: Mutex::new(Ledger::new(taken)), switchboard };
+    let session = Session { id, client, server: &server, ledger: Mutex::new(L::new(taken)), switchboard };
     thread::scope(|threads| {
         threads.spawn(|| session.to_client());
         session.to_server(reader)
     })
 }
 
-struct Session<'a> {
+struct Session<'a, L> {
     id: u64,
     client: &'a TcpStream,
     server: &'a TcpStream,
-    ledger: Mutex<Ledger>,
+    ledger: Mutex<L>,
     switchboard: &'a Switchboard,
 }
 
-impl Session<'_> {
+impl<L: Ledger> Session<'_, L> {
     /// Whichever side ends first, the other one ends with it.
     fn to_server(&self, mut reader: BufReader<&TcpStream>) -> io::Result<()> {
         let outcome = self.pass_to_server(&mut reader);
@@ -81,14 +66,14 @@ impl Session<'_> {
 
     fn pass_to_server(&self, reader: &mut BufReader<&TcpStream>) -> io::Result<()> {
         let mut server = BufWriter::new(self.server);
-        while let Some(message) = message::read(reader)? {
+        while let Some(message) = L::read(reader)? {
             let cut = self.ledger().sent(&message, self.switchboard);
             if let Some(taken) = cut {
                 server.flush()?;
                 self.switchboard.fired(taken);
                 return Ok(());
             }
-            message::write(&message, &mut server)?;
+            L::write(&message, &mut server)?;
             // What the client sent at once is passed on at once.
             if reader.buffer().is_empty() {
                 server.flush()?;
@@ -101,7 +86,7 @@ impl Session<'_> {
         let mut reader = BufReader::new(self.server);
         let mut client = BufWriter::new(self.client);
         let mut kept = Vec::new();
-        while let Some(message) = message::read(&mut reader)? {
+        while let Some(message) = L::read(&mut reader)? {
             let reply = self.ledger().received(&message);
             kept.push(message);
             let pass = match reply {
@@ -116,14 +101,14 @@ impl Session<'_> {
                 }
             };
             if pass {
-                pass_on(&mut kept, &mut client)?;
+                pass_on::<L>(&mut kept, &mut client)?;
             }
             if reader.buffer().is_empty() {
                 client.flush()?;
             }
         }
         // The server ended in the middle of an answer: that is not the fault of a rule, and the client may know why.
-        pass_on(&mut kept, &mut client)?;
+        pass_on::<L>(&mut kept, &mut client)?;
         client.flush()
     }
 
@@ -136,11 +121,11 @@ impl Session<'_> {
         }
     }
 
-    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+    fn ledger(&self) -> MutexGuard<'_, L> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn pass_on(kept: &mut Vec<Message>, client: &mut impl Write) -> io::Result<()> {
-    kept.drain(..).try_for_each(|message| message::write(&message, client))
+fn pass_on<L: Ledger>(kept: &mut Vec<L::Message>, client: &mut impl Write) -> io::Result<()> {
+    kept.drain(..).try_for_each(|message| L::write(&message, client))
 }

@@ -1,16 +1,18 @@
-//! A proxy that breaks what a client and a PostgreSQL say to each other.
+//! A proxy that breaks what a client and a server say to each other.
 //!
 //! A [`Proxy`] stands before a server and passes everything on until a [`Rule`] says otherwise. A rule is what it waits
 //! for ([`Trigger`]) and what it does then ([`Fault`]); what [`Proxy::inject`] returns counts both, so that a test can
-//! show that the fault has happened. It knows the protocol as far as that needs: the frames of the messages
-//! (`message.rs`), which text a prepared statement has, and which answer belongs to which request (`ledger.rs`).
+//! show that the fault has happened. It knows the protocol, which is PostgreSQL's or by its URL that of Redis, as far as that
+//! needs: `postgres/` and `redis.rs` say where a message ends and which answer belongs to which request, as `ledger.rs` asks
+//! them.
 //!
-//! Encryption is declined on the server's behalf. Replication is not understood.
+//! Encryption is declined on a PostgreSQL's behalf. Replication is not understood.
 
 mod address;
 mod connection;
 mod ledger;
-mod message;
+mod postgres;
+mod redis;
 mod rule;
 mod switchboard;
 
@@ -19,7 +21,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use address::Address;
+use address::{Address, Protocol};
 pub use rule::{Fault, Rule, Trigger};
 pub use switchboard::Injected;
 use switchboard::Switchboard;
@@ -36,15 +38,20 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// A proxy before the server of this URL, which has one host and is not a Unix socket.
+    /// A proxy before the server of this URL, which has one host and is not a Unix socket. Where it does not begin with
+    /// `redis://`, the server is a PostgreSQL.
     pub fn before(url: &str) -> io::Result<Self> {
         let address = Address::of(url)?;
         let listener = port::listen()?;
         let port = listener.local_addr()?.port();
         let switchboard = Arc::new(Switchboard::to(address.socket()?));
+        let serve = match address.protocol {
+            Protocol::Postgres => postgres::serve,
+            Protocol::Redis => redis::serve,
+        };
         let thread = {
             let switchboard = Arc::clone(&switchboard);
-            thread::spawn(move || listen(&listener, &switchboard))
+            thread::spawn(move || listen(&listener, &switchboard, serve))
         };
         Ok(Self { url: address.replaced_by(port), port, switchboard, listener: Some(thread) })
     }
@@ -74,7 +81,7 @@ impl Proxy {
         self.switchboard.connections()
     }
 
-    /// Leads new connections to another server; those that are open stay where they are.
+    /// Leads new connections to another server of the same kind; those that are open stay where they are.
     pub fn lead_to(&self, url: &str) -> io::Result<()> {
         self.switchboard.lead_to(Address::of(url)?.socket()?);
         Ok(())
@@ -90,8 +97,11 @@ impl Drop for Proxy {
     }
 }
 
+/// Serves a client until one side ends, or a rule ends both.
+type Serve = fn(&TcpStream, &Switchboard) -> io::Result<()>;
+
 /// A thread for each connection: a test has few of them.
-fn listen(listener: &TcpListener, switchboard: &Arc<Switchboard>) {
+fn listen(listener: &TcpListener, switchboard: &Arc<Switchboard>, serve: Serve) {
     for client in listener.incoming() {
         if switchboard.is_over() {
             return;
@@ -101,6 +111,6 @@ fn listen(listener: &TcpListener, switchboard: &Arc<Switchboard>) {
         };
         let switchboard = Arc::clone(switchboard);
         // A connection that fails is one that somebody ended; both sides have seen it.
-        thread::spawn(move || drop(connection::serve(&client, &switchboard)));
+        thread::spawn(move || drop(client.set_nodelay(true).and_then(|()| serve(&client, &switchboard))));
     }
 }

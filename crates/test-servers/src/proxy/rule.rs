@@ -3,13 +3,16 @@
 /// What a rule waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trigger {
-    /// A client that has said who it is. Its answer ends when the server takes requests.
+    /// A client that has said who it is. Its answer ends when the server takes requests. One of Redis need not say
+    /// anything, and its answer is the first.
     Connect,
     /// A statement `COMMIT` or `END`. What commits by itself has a text to wait for.
     Commit,
-    /// A statement with these words in it, in capitals or not: also a prepared one, whenever it is executed.
+    /// A statement with these words in it, in capitals or not: also a prepared one, whenever it is executed. For Redis, a
+    /// command with its arguments, and a space between any two of them.
     Statement(String),
-    /// Any request: a simple query, or the end of a batch in the extended protocol.
+    /// Any request: a simple query, or the end of a batch in the extended protocol, or a command of Redis, also those by
+    /// which a client introduces itself.
     Request,
 }
 
