@@ -1,5 +1,8 @@
 // The page below another path, as behind a proxy that has other things at the root.
 
+import { spawn, spawnSync } from 'node:child_process';
+import { dirname, resolve } from 'node:path';
+import type { Json } from './server';
 import { expect, test } from './test';
 
 test.use({ wanted: { base: '/ops/redrive' } });
@@ -38,4 +41,23 @@ test('a deep link, a reload, what happens, an action and a command: all below th
   await expect(curl).toBeVisible();
   expect(await dashboard.copied(() => curl.click())).toContain(`${server.origin}/ops/redrive/v1/`);
   expect(outside).toEqual([]);
+});
+
+test('the commands of the first run do below the path what they say', async ({ server, dashboard, page }) => {
+  const bin = dirname(resolve(process.env.REDRIVE_BIN ?? '../target/debug/redrive'));
+  const env = { ...process.env, PATH: `${bin}:${process.env.PATH}` };
+  const run = (command: string) => {
+    const { status, stderr } = spawnSync('sh', ['-c', command], { encoding: 'utf8', env });
+    expect(status, `${command}\n${stderr}`).toBe(0);
+  };
+  const shown = (name: string) => page.getByRole('region', { name });
+  await dashboard.open();
+  run((await page.locator('code').filter({ hasText: 'redrive queue create' }).textContent()) ?? '');
+  await expect(page.getByText('done: the message is there')).toBeVisible();
+  expect((await server.get('/v1/queues')).queues.map((queue: Json) => queue.name)).toEqual(['hello']);
+  run((await shown('Put a message into a queue').textContent()) ?? '');
+  await expect(page.locator('[data-tile=ready] strong')).toHaveText('1');
+  const worker = spawn('sh', ['-c', `exec ${await shown('Take it, and have it done').textContent()}`], { env, stdio: 'ignore' });
+  await expect(page.getByText('done: the message was acked')).toBeVisible();
+  worker.kill('SIGKILL');
 });

@@ -22,19 +22,20 @@ export function quoted(word: string): string {
 }
 
 /**
- * The commands for the server at `origin`. The program speaks gRPC, which lives at the root; the API lives below `base`. A key is
- * taken from the environment: a command line is seen by others.
+ * The commands for the server at `origin`, whose API lives below `base`. What of the program speaks gRPC, which lives at the root, leaves
+ * the path of an address out. A key is taken from the environment: a command line is seen by others.
  */
 export function commands(origin: string, base: string, keyed: boolean): Commands {
+  const url = quoted(`${origin}${base}`.replace(/\/$/, ''));
   const api = quoted(`${origin}${base}v1`);
   const key = keyed ? ' -H "authorization: Bearer $REDRIVE_TOKEN"' : '';
   const curl = (path: string, body: string) => `curl -s ${api}/${path}${key} -H 'content-type: application/json' -d ${body}`;
   const lease = curl(`queues/${FIRST_QUEUE}/lease`, "'{}'");
   return {
     cli: {
-      create: `redrive queue create --url ${quoted(origin)} ${FIRST_QUEUE}`,
-      enqueue: `redrive enqueue --url ${quoted(origin)} ${FIRST_QUEUE} 'Hello, world'`,
-      work: `redrive work --url ${quoted(origin)} ${FIRST_QUEUE} -- cat`,
+      create: `redrive queue create --url ${url} ${FIRST_QUEUE}`,
+      enqueue: `redrive enqueue --url ${url} ${FIRST_QUEUE} 'Hello, world'`,
+      work: `redrive work --url ${url} ${FIRST_QUEUE} -- cat`,
     },
     curl: {
       create: curl('queues', `'{"name": "${FIRST_QUEUE}"}'`),
