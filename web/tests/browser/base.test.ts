@@ -53,10 +53,13 @@ test('the commands of the first run do below the path what they say', async ({ s
   const shown = (name: string) => page.getByRole('region', { name });
   await dashboard.open();
   run((await page.locator('code').filter({ hasText: 'redrive queue create' }).textContent()) ?? '');
-  await expect(page.getByText('done: the message is there')).toBeVisible();
+  // A queue without a message is not what was asked for yet.
+  await expect(page.locator('[data-tile=ready] strong')).toHaveText('0');
+  await expect(page.getByText('not yet')).toHaveCount(2);
   expect((await server.get('/v1/queues')).queues.map((queue: Json) => queue.name)).toEqual(['hello']);
   run((await shown('Put a message into a queue').textContent()) ?? '');
   await expect(page.locator('[data-tile=ready] strong')).toHaveText('1');
+  await expect(page.getByText('done: the message is there')).toBeVisible();
   const worker = spawn('sh', ['-c', `exec ${await shown('Take it, and have it done').textContent()}`], { env, stdio: 'ignore' });
   await expect(page.getByText('done: the message was acked')).toBeVisible();
   worker.kill('SIGKILL');
