@@ -33,10 +33,15 @@ async function go(page: Page, path: string): Promise<void> {
   }, path);
 }
 
-/** What of the page could run, load, or lead away. */
+/** What of the page could run, load, lead away, or be read in another order than it was written. */
 async function foreign(page: Page): Promise<string[]> {
   return page.evaluate((most) => {
     const found: string[] = [];
+    const turns = /[\u202a-\u202e\u2066-\u2069]/;
+    const texts = document.createTreeWalker(document.documentElement, NodeFilter.SHOW_TEXT);
+    for (let text = texts.nextNode(); text !== null; text = texts.nextNode()) {
+      if (turns.test(text.nodeValue ?? '')) found.push(`turns: ${text.parentElement?.outerHTML.slice(0, 200)}`);
+    }
     const own = document.querySelectorAll('script, link, base, meta, style, title').length;
     const before = (window as unknown as { own?: number }).own;
     (window as unknown as { own?: number }).own ??= own;
@@ -44,7 +49,11 @@ async function foreign(page: Page): Promise<string[]> {
     const never = 'iframe, frame, img, object, embed, video, audio, source, marquee, math, template, body script, body style, body link, body meta, [srcdoc], [action], animate';
     for (const element of document.querySelectorAll(never)) found.push(element.outerHTML.slice(0, 200));
     for (const element of document.querySelectorAll('*')) {
-      for (const { name } of element.attributes) if (name.startsWith('on')) found.push(`${name} on ${element.outerHTML.slice(0, 100)}`);
+      for (const { name, value } of element.attributes) {
+        if (name.startsWith('on')) found.push(`${name} on ${element.outerHTML.slice(0, 100)}`);
+        // What somebody types is what it is.
+        if (turns.test(value) && !(element instanceof HTMLInputElement && name === 'value')) found.push(`turns: ${name} of ${element.outerHTML.slice(0, 200)}`);
+      }
     }
     for (const link of document.querySelectorAll('a')) {
       if (link.href !== '' && new URL(link.href, location.href).origin !== location.origin) found.push(link.outerHTML.slice(0, 200));
@@ -54,6 +63,14 @@ async function foreign(page: Page): Promise<string[]> {
     if ('pwned' in window || 'pwned' in Object.prototype) found.push('pwned');
     return found;
   }, TEXT_MAX);
+}
+
+/** What the name of a key that turns what follows is shown as. */
+const TURNED = '⟨U+202E⟩';
+
+/** The token of a key that may do everything, and whose name turns what follows. */
+function hostileKey(server: Server): Promise<string> {
+  return server.key('ann\u202e', ['admin', '*']);
 }
 
 /** Whether the page still does what somebody asks it to. */
@@ -181,7 +198,7 @@ test('hostile errors are text in every failure group, and a hostile filter is th
   }
   const settled = watchRequests(page);
   await dashboard.open('/dead');
-  await dashboard.signIn(server.token ?? '');
+  await dashboard.signIn(await hostileKey(server));
   await settled();
   await dashboard.pictures('hostile-dead');
   const { groups } = await server.get('/v1/queues/graves/dead/groups?limit=1000');
@@ -203,6 +220,41 @@ test('hostile errors are text in every failure group, and a hostile filter is th
     await expect(wizard.getByTestId('wizard-filter')).toContainText('type:');
     await settled();
     expect(await foreign(page), payload.slice(0, 80)).toEqual([]);
+    // To the last step before it is done, which says who asks and why.
+    for (const step of ['rate', 'start']) {
+      await go(page, `/dead?${new URLSearchParams({ queue: 'graves', redrive: step, why: payload })}`);
+      await expect(wizard.getByText(step === 'rate' ? 'Kept with each message' : 'Retry requested by')).toContainText(`ann${TURNED}`);
+      await settled();
+      expect(await foreign(page), `${step} ${payload.slice(0, 80)}`).toEqual([]);
+    }
+    await expect.poll(() => wizard.getByTestId('wizard-note').textContent()).toBe(`Retry requested by ann${TURNED}: ${visible(Buffer.from(payload).toString())}`);
+  }
+});
+
+test('a hostile filter of messages is the one that is asked about', async ({ server, dashboard, page }) => {
+  await server.create('orders');
+  const nasty = 'user\u202e\u2066// admin\u2069';
+  await server.die('orders', nasty, { body: 'x', type: nasty, source: nasty, fairness_key: nasty });
+  await dashboard.open(`/messages?${new URLSearchParams({ queue: 'orders', error: nasty })}`);
+  await dashboard.signIn(await hostileKey(server));
+  const box = page.getByRole('combobox', { name: 'Filter' });
+  await expect(page.locator('tr.item')).toHaveCount(1);
+  for (const part of ['type', 'source', 'key']) {
+    await box.fill(`${part}:`);
+    await expect(page.getByRole('option')).toHaveText([visible(nasty)]);
+    expect(await foreign(page), `completions of ${part}`).toEqual([]);
+  }
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('a');
+  await expect(page.getByText('All 1 that match are chosen')).toBeVisible();
+  for (const verb of ['redrive', 'discard'] as const) {
+    await page.keyboard.press(verb === 'redrive' ? 'r' : 'd');
+    await page.getByRole('button', { name: 'Go on' }).click();
+    await expect(page.getByTestId('confirm-count')).toHaveText('1');
+    await expect(page.getByTestId('confirm-filter')).toHaveText(`${verb === 'redrive' ? 'state:dead ' : ''}error:${JSON.stringify(visible(nasty))}`);
+    expect(await foreign(page), verb).toEqual([]);
+    await page.getByRole('button', { name: 'Cancel' }).click();
   }
 });
 
@@ -292,7 +344,7 @@ test('a hostile address is no page, or a page that says so', async ({ server, da
   await dashboard.signIn(server.token ?? '');
   for (const payload of PAYLOADS.filter((one) => one.length < 300)) {
     const part = encodeURIComponent(Buffer.from(payload).toString());
-    for (const path of [`/queues/${part}`, `/queues/x/messages/${part}`, `/operations/${part}`, `/subscriptions/${part}`, `/messages?queue=${part}&type=${part}`, `/subscriptions?text=${part}`, `/access?show=audit&what=${part}`]) {
+    for (const path of [`/queues/${part}`, `/queues/x/messages/${part}`, `/operations/${part}`, `/subscriptions/${part}`, `/messages?queue=${part}&type=${part}`, `/dead?queue=${part}`, `/leases?queue=${part}&consumer=${part}`, `/queues?name=${part}`, `/consumers?name=${part}`, `/events?queue=${part}&type=${part}`, `/subscriptions?text=${part}`, `/access?show=audit&what=${part}`]) {
       await go(page, path);
       await settled();
       expect(await foreign(page), path).toEqual([]);
