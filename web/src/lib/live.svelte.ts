@@ -93,7 +93,7 @@ type Note =
 
 interface Watcher {
   interest: () => Interest;
-  tell: () => void;
+  tell: () => boolean;
   due: boolean;
 }
 
@@ -101,6 +101,10 @@ class Live {
   state = $state<LiveState>('off');
   /** Whether the user wants the page to stand still. */
   paused = $state(false);
+  /** Whether nobody sees the page. */
+  #hidden = $state(document.hidden);
+  /** Whether nothing is read that nobody asked for: it would not be seen, or was not to change. Going on, or coming back, makes up for it. */
+  still = $derived(this.paused || this.#hidden);
   /** How many events came while it stood still. */
   missed = $state(0);
 
@@ -123,7 +127,12 @@ class Live {
     this.#refresh = setInterval(() => {
       if (this.state !== 'live') this.#all();
     }, REFRESH_MS);
-    document.addEventListener('visibilitychange', () => this.#soon(), { signal: ending.signal });
+    this.#hidden = document.hidden;
+    const seen = () => {
+      this.#hidden = document.hidden;
+      this.#soon();
+    };
+    document.addEventListener('visibilitychange', seen, { signal: ending.signal });
     // Who may not watch would only be refused: the page looks for itself instead.
     if (watches) void this.#share(ending.signal);
     else this.state = 'slow';
@@ -150,8 +159,11 @@ class Live {
     this.#all();
   }
 
-  /** Tells when something happened that is of interest, at most once a second. */
-  watch(interest: () => Interest, tell: () => void): () => void {
+  /**
+   * Tells when something happened that is of interest, at most once a second, and not while the page stands still. Whoever is told answers
+   * whether it looks; who is at it already is told again.
+   */
+  watch(interest: () => Interest, tell: () => boolean): () => void {
     const watcher = { interest, tell, due: false };
     this.#watchers.add(watcher);
     return () => this.#watchers.delete(watcher);
@@ -304,12 +316,9 @@ class Live {
     this.#flush ??= setTimeout(() => {
       this.#flush = undefined;
       // What nobody sees is not read; it is when somebody looks again.
-      if (this.paused || document.hidden) return;
-      for (const watcher of [...this.#watchers]) {
-        if (!watcher.due) continue;
-        watcher.due = false;
-        watcher.tell();
-      }
+      if (this.still) return;
+      for (const watcher of [...this.#watchers]) if (watcher.due) watcher.due = !watcher.tell();
+      if ([...this.#watchers].some((watcher) => watcher.due)) this.#soon();
     }, COALESCE_MS);
   }
 }

@@ -131,6 +131,37 @@ describe('the stream', () => {
     expect(live.state).toBe('live');
   });
 
+  it('tells of a burst of events once, however many came', async () => {
+    const told: number[] = [];
+    const unwatch = live.watch(() => ({}), () => told.push(Date.now()) > 0);
+    answer = stays(Array.from({ length: 500 }, (_, id) => `id: ${id + 1}\ndata: ${EVENT}\n\n`).join(''));
+    live.start();
+    await pass(10_000);
+    unwatch();
+    expect(told).toEqual([1_000]);
+  });
+
+  it('tells who is busy again, each second, and not while the page stands still', async () => {
+    const told: number[] = [];
+    let busy = true;
+    const unwatch = live.watch(() => ({}), () => {
+      told.push(Date.now());
+      return !busy;
+    });
+    answer = stays(`id: 7\ndata: ${EVENT}\n\n`);
+    live.start();
+    await pass(3_000);
+    expect(told).toEqual([1_000, 2_000, 3_000]);
+    live.pause(true);
+    await pass(5_000);
+    expect(told).toEqual([1_000, 2_000, 3_000]);
+    live.pause(false);
+    busy = false;
+    await pass(5_000);
+    unwatch();
+    expect(told).toEqual([1_000, 2_000, 3_000, 9_000]);
+  });
+
   it('ends with a key that is not taken', async () => {
     answer = () => new Response('{}', { status: 401 });
     live.start();

@@ -24,6 +24,7 @@ export class Resource<T> {
 
   #reading: Reading<T>;
   #under: AbortController | null = null;
+  /** Whether somebody asked for it while it was read. */
   #again = false;
 
   constructor(reading: Reading<T>) {
@@ -38,20 +39,26 @@ export class Resource<T> {
       if (!interest) return;
       return live.watch(
         () => interest() ?? { queue: '' },
-        () => void this.refresh(),
+        () => this.#look(),
       );
     });
     $effect(() => {
       if (reading.every === undefined) return;
-      // Who stopped the page, or does not see it, is not shown anything new.
       const timer = setInterval(() => {
-        if (!live.paused && !document.hidden) void this.refresh();
+        if (!live.still) this.#look();
       }, reading.every);
       return () => clearInterval(timer);
     });
   }
 
-  /** Reads it again. While that is under way, asking once more means once more after it. */
+  /** Reads it again because something may have changed; not while it is read, which may have begun before that. Says whether it does. */
+  #look(): boolean {
+    if (this.loading) return false;
+    void this.refresh();
+    return true;
+  }
+
+  /** Reads it again for somebody who wants that. While it is being read, asking once more means once more after it. */
   refresh(): Promise<void> {
     if (this.loading) {
       this.#again = true;

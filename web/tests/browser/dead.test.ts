@@ -2,6 +2,7 @@
 
 import { fitsNarrow } from './narrow';
 import { type Json, type Server } from './server';
+import { standStill } from './still';
 import { expect, test } from './test';
 
 /** So many messages in a queue that are dead of one error each. */
@@ -205,6 +206,38 @@ test('one group is redriven from its row', async ({ server, dashboard, page }) =
   const wizard = page.getByRole('dialog');
   await expect(wizard.getByTestId('wizard-count')).toHaveText('3');
   await expect(wizard.getByTestId('wizard-filter')).toHaveText(/^fingerprint:[0-9a-f]+$/);
+test('on a page that stands still, so does the progress of a redrive, until somebody asks', async ({ server, dashboard, page }) => {
+  await server.create('orders');
+  await die(server, 'orders', 3, () => 'card declined');
+  const asked: string[] = [];
+  page.on('request', (request) => {
+    if (request.method() === 'GET' && request.url().includes('/v1/operations/')) asked.push(request.url());
+  });
+  await standStill(page);
+  await dashboard.open('/dead?queue=orders');
+  await expect(page.locator('button.live')).toHaveAttribute('data-state', 'live');
+  await page.clock.runFor(2_000);
+  await page.keyboard.press('l');
+  await expect(page.locator('button.live')).toHaveAttribute('data-state', 'paused');
+  const { id } = await server.post('/v1/queues/orders/dead/redrive', { filter: {}, rate: 1 });
+  await server.post(`/v1/operations/${id}/pause`);
+  // As a link would, without loading anything anew.
+  await page.evaluate((path) => {
+    history.pushState(null, '', path);
+    dispatchEvent(new PopStateEvent('popstate'));
+  }, `/dead?queue=orders&redrive=progress&operation=${id}`);
+  const operation = page.getByTestId('operation');
+  await expect(operation).toHaveAttribute('data-state', 'paused');
+  expect(asked).toHaveLength(1);
+  await page.clock.runFor(30_000);
+  expect(asked).toHaveLength(1);
+  await operation.getByRole('button', { name: 'Go on' }).click();
+  await expect(operation).toHaveAttribute('data-state', /running|done/);
+  expect(asked).toHaveLength(2);
+  await page.keyboard.press('Escape');
+  await expect(page.getByRole('dialog')).toHaveCount(0);
+});
+
   await wizard.getByRole('button', { name: 'Next' }).click();
   await wizard.getByRole('button', { name: 'Next' }).click();
   await wizard.getByRole('button', { name: 'Redrive 3 messages' }).click();

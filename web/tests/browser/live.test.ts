@@ -122,6 +122,82 @@ test('what was about to be fetched when it was paused is not', async ({ dashboar
   await expect(page.locator('tr.item')).toHaveCount(2);
 });
 
+for (const [path, asks, leased] of [
+  ['/queues', '/v1/stats', leasedOf],
+  ['/', '/v1/overview', (page: Page) => page.locator('[data-tile=leased] strong')],
+  ['/leases', '/v1/leases', (page: Page) => page.getByTestId('lease-counts').locator('strong')],
+] as const) {
+  test(`what happens while ${path} is read is not fetched where it is paused by then`, async ({ dashboard, page, server }) => {
+    await server.create('orders');
+    let asked = 0;
+    page.on('request', (request) => {
+      if (new URL(request.url()).pathname === asks) asked++;
+    });
+    await standStill(page);
+    await dashboard.open(path);
+    await state(page, 'live');
+    // What another tab is told, this one has heard: it has the stream.
+    const tail = await dashboard.another();
+    await tail.goto(`${server.origin}/events`);
+    await state(tail, 'live');
+    await page.clock.runFor(3_000);
+    const happens = async (consumer: string, events: number) => {
+      await server.enqueue('orders');
+      await server.lease('orders', { consumer });
+      await expect(async () => {
+        await page.clock.runFor(1_000);
+        await expect(tail.locator('tr.item')).toHaveCount(events, { timeout: 1_000 });
+      }).toPass();
+      await page.clock.runFor(1_000);
+    };
+
+    let come: () => void = () => undefined;
+    const late = new Promise<void>((resolve) => (come = resolve));
+    await page.route((url) => url.pathname === asks, async (route) => {
+      await late;
+      await route.fallback();
+    });
+    const before = asked;
+    await happens('worker-1', 2);
+    expect(asked).toBe(before + 1);
+    await happens('worker-2', 4);
+    await page.keyboard.press('l');
+    await state(page, 'paused');
+    come();
+    await expect(leased(page)).toHaveText(/^\s*2\b/);
+    await page.clock.runFor(30_000);
+    expect(asked).toBe(before + 1);
+    await happens('worker-3', 6);
+    expect(asked).toBe(before + 1);
+    await page.keyboard.press('l');
+    await page.clock.runFor(1_000);
+    await expect(leased(page)).toHaveText(/^\s*3\b/);
+  });
+}
+
+test('a burst of events is looked at once a second, and not once for each', async ({ dashboard, page, server }) => {
+  await server.create('orders');
+  const paths = ['/v1/queues/orders', '/v1/queues/orders/stats'];
+  const asked: string[] = [];
+  page.on('request', (request) => asked.push(new URL(request.url()).pathname));
+  const settled = watchRequests(page);
+  await dashboard.open('/queues/orders');
+  await state(page, 'live');
+  await expect(page.locator('[data-tile=ready] strong')).toHaveText('0');
+  await settled();
+  asked.length = 0;
+  const began = performance.now();
+  for (let at = 0; at < 300; at++) await server.enqueue('orders');
+  await expect(page.locator('[data-tile=ready] strong')).toHaveText('300');
+  // One for each second that was begun, and one that looks every ten seconds.
+  const most = Math.ceil((performance.now() - began) / 1_000) + 1 + Math.ceil((performance.now() - began) / 10_000);
+  for (const path of paths) {
+    const times = asked.filter((one) => one === path).length;
+    expect(times, path).toBeGreaterThan(0);
+    expect(times, path).toBeLessThanOrEqual(most);
+  }
+});
+
 test('two tabs share one connection, and the second takes over when the first is closed', async ({ context, dashboard, page, server }) => {
   await server.create('orders');
   let streams = 0;

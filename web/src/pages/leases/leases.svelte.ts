@@ -46,8 +46,8 @@ export class Leases {
   #order: () => Order;
   #under: AbortController | null = null;
   #again = false;
+  /** Whether somebody asked for them while they were read. */
   #readAt = Number.NEGATIVE_INFINITY;
-  #later: ReturnType<typeof setTimeout> | undefined;
 
   /** Made while a component is. */
   constructor(filter: () => Filter, order: () => Order) {
@@ -68,8 +68,6 @@ export class Leases {
       return () => {
         unwatch();
         this.#under?.abort();
-        clearTimeout(this.#later);
-        this.#later = undefined;
       };
     });
     $effect(() => {
@@ -116,22 +114,18 @@ export class Leases {
     return this.overdue === 0 ? new Map<string, number>() : untrack(() => this.#book.overdueByQueue(clock.now));
   });
 
-  /** Reads them again, now. */
+  /** Reads them again for somebody who wants that, now. */
   refresh(): void {
     if (this.loading) this.#again = true;
     else void this.#load(untrack(this.#filter));
   }
 
-  #told(): void {
-    const wait = this.#book.size > PAGE ? this.#readAt + MANY_MS - performance.now() : 0;
-    if (wait <= 0) {
-      this.refresh();
-      return;
-    }
-    this.#later ??= setTimeout(() => {
-      this.#later = undefined;
-      if (!live.paused) this.refresh();
-    }, wait);
+  /** Something happened. They are read again unless they are being read, or many were a moment ago; says whether they are. */
+  #told(): boolean {
+    const early = this.#book.size > PAGE && performance.now() < this.#readAt + MANY_MS;
+    if (this.loading || early) return false;
+    this.refresh();
+    return true;
   }
 
   async #load(filter: Filter): Promise<void> {
@@ -150,8 +144,7 @@ export class Leases {
       if (this.#under === under) this.loading = false;
       this.#readAt = performance.now();
     }
-    // Who goes on after a pause is told anyway.
-    if (this.#again && !live.paused) this.#told();
+    if (this.#again) this.refresh();
   }
 
   async #read(filter: Filter, signal: AbortSignal): Promise<void> {

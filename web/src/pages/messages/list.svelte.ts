@@ -70,6 +70,7 @@ export class MessageList {
       () => {
         this.#stirred = true;
         void this.refresh();
+        return true;
       },
     ));
     $effect(() => {
