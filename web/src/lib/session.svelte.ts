@@ -55,8 +55,11 @@ class Session {
       this.problem = null;
       this.state = 'in';
     } catch (problem) {
-      this.problem = credentials.token === null && (problem as Problem).unauthenticated ? null : (problem as Problem);
+      const { unauthenticated } = problem as Problem;
+      this.problem = credentials.token === null && unauthenticated ? null : (problem as Problem);
       this.state = 'out';
+      // A key that ended while nobody looked; one that could not be shown to a server may still be good.
+      if (unauthenticated) this.#drop(credentials.token);
     }
   }
 
@@ -69,6 +72,8 @@ class Session {
       return;
     }
     (remember ? localStorage : sessionStorage).setItem(KEPT, credentials.token);
+    // What is in the tab comes before what is kept on the device, which other tabs may use as well.
+    if (remember) sessionStorage.removeItem(KEPT);
     this.kept = remember ? 'device' : 'tab';
   }
 
@@ -86,12 +91,17 @@ class Session {
     localStorage.removeItem(KEPT);
   }
 
-  /** The server does not take a key any more. Another one that is kept, by another tab for one, is not forgotten for that. */
+  /** Forgets a key that the server does not take. Another one that is kept, by another tab for one, is not forgotten for that. */
+  #drop(token: string | null): void {
+    credentials.token = null;
+    for (const kept of [sessionStorage, localStorage]) if (kept.getItem(KEPT) === token) kept.removeItem(KEPT);
+  }
+
+  /** The server does not take the key any more. */
   #refused(problem: Problem, token: string | null): void {
     // An answer may be late, and the user in with another key.
     if (this.state !== 'in' || token !== credentials.token) return;
-    credentials.token = null;
-    for (const kept of [sessionStorage, localStorage]) if (kept.getItem(KEPT) === token) kept.removeItem(KEPT);
+    this.#drop(token);
     this.problem = problem;
     this.state = 'out';
   }

@@ -87,6 +87,43 @@ test('a key that is revoked while somebody is in leads back to the door, with th
   await expect(page).toHaveURL(/\/queues$/);
 });
 
+test('a key that ended while the page was away is forgotten, and the next one is the one that is kept', async ({ server, dashboard, page }) => {
+  dashboard.allow(/status of 401/);
+  const token = await server.key('ann', ['manage', '*']);
+  await dashboard.open('/queues');
+  await dashboard.signIn(token);
+  expect(await whereIs(page, token)).toEqual(['tab']);
+  await page.goto(`${server.origin}/openapi.json`);
+  const { keys } = await server.get('/v1/keys');
+  await server.post(`/v1/keys/${keys[0].id}/revoke`);
+  await dashboard.open('/queues');
+  await expect(page.getByRole('alert')).toContainText('revoked');
+  expect(await whereIs(page, token)).toEqual([]);
+  await page.getByLabel('Keep it on this device').check();
+  await dashboard.signIn(server.token ?? '');
+  expect(await whereIs(page, server.token ?? '')).toEqual(['device']);
+  await page.reload();
+  await expect(page.getByText('bootstrap · administrator')).toBeVisible();
+});
+
+test('a key that is kept on the device takes the place of one that is kept in the tab', async ({ server, dashboard, page }) => {
+  dashboard.allow(/status of 503/);
+  const token = await server.key('ann', ['manage', '*']);
+  await dashboard.open('/queues');
+  await dashboard.signIn(token);
+  // A server that cannot say who it is leaves the key where it is, and asks for one.
+  await page.route('**/v1/whoami', (route) => route.fulfill({ status: 503, json: {} }));
+  await page.reload();
+  await expect(page.getByLabel('API key')).toBeVisible();
+  expect(await whereIs(page, token)).toEqual(['tab']);
+  await page.unroute('**/v1/whoami');
+  await page.getByLabel('Keep it on this device').check();
+  await dashboard.signIn(server.token ?? '');
+  expect(await whereIs(page, token)).toEqual([]);
+  await page.reload();
+  await expect(page.getByText('bootstrap · administrator')).toBeVisible();
+});
+
 test('the stream of a server with keys is live for who has one', async ({ server, dashboard, page }) => {
   await server.create('orders');
   await dashboard.open('/events');
