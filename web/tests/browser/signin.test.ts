@@ -146,7 +146,10 @@ test('who may only read has no button that writes, on no page', async ({ server,
   const { groups } = await server.get('/v1/queues/orders/dead/groups');
   const paths = [
     '/', '/queues', '/queues/orders', '/messages?queue=orders', '/leases', '/dead', `/dead?queue=orders&fingerprint=${groups[0].fingerprint}`,
-    '/operations', `/operations/${operation.id}`, '/subscriptions', '/subscriptions/auditor', '/consumers', '/events', '/settings',
+    '/dead?redrive=filter', '/dead?queue=orders&redrive=filter', '/dead?queue=orders&redrive=preview', '/dead?queue=orders&redrive=start',
+    `/dead?queue=orders&redrive=progress&operation=${operation.id}`,
+    '/operations', `/operations/${operation.id}`, '/subscriptions', '/subscriptions/auditor', '/subscriptions/auditor?redrive=filter', '/subscriptions/auditor?redrive=start',
+    '/consumers', '/events', '/settings',
     ...[dead, ready, leased].map((id) => `/queues/orders/messages/${id}`),
   ];
 
@@ -158,7 +161,7 @@ test('who may only read has no button that writes, on no page', async ({ server,
       await page.goto(server.origin + path);
       await expect(page.locator('h1')).toBeVisible();
       await settled();
-      const names = await page.locator('main').locator('button:visible, input[type=submit]:visible, [role=button]:visible, summary:visible').evaluateAll((all) =>
+      const names = await page.locator('main').locator('button:visible, a.button:visible, input[type=submit]:visible, [role=button]:visible, summary:visible').evaluateAll((all) =>
         all.map((one) => (one.getAttribute('aria-label') ?? one.textContent ?? '').trim().replace(/\s+/g, ' ')),
       );
       found.set(path, names);
