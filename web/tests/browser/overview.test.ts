@@ -103,8 +103,10 @@ test('what needs somebody stands in the order of the server, and leads there', a
   await expect(page.getByText('Nothing needs attention.', { exact: true }).first()).toBeVisible();
 
   await server.post('/v1/queues/orders/pause', {});
+  await server.enqueue('orders', { body: 'later', delay_ms: 3_600_000 });
   await server.create('payments', { breaker: {} });
   await server.enqueue('payments');
+  await server.enqueue('payments', { body: 'later', delay_ms: 3_600_000 });
   await server.post('/v1/queues/payments/breaker/trip');
   await server.die('mail', 'no such user');
   await expect(attention(page, 'breaker_open')).toBeVisible();
@@ -118,9 +120,16 @@ test('what needs somebody stands in the order of the server, and leads there', a
   expect(kinds).toEqual(told);
   expect(kinds[0]).toBe('breaker_open');
   await expect(attention(page, 'breaker_open')).toContainText('critical');
-  await expect(attention(page, 'dead_rising').getByRole('link', { name: '1 message' })).toHaveAttribute('href', '/dead?queue=mail');
+  await expect(attention(page, 'dead_rising')).toContainText('1 message died in the last 15 minutes');
+  await expect(attention(page, 'dead_rising').getByRole('link', { name: 'all its dead letters' })).toHaveAttribute('href', '/dead?queue=mail');
   await attention(page, 'paused').getByRole('link', { name: 'orders' }).click();
   await expect(page).toHaveURL(/\/queues\/orders$/);
+  // Where a number leads, there are as many.
+  for (const [kind, count] of [['paused', 4], ['breaker_open', 2]] as const) {
+    await dashboard.open();
+    await attention(page, kind).getByRole('link', { name: `${count} messages`, exact: true }).click();
+    await expect(page.getByText(`These are all: ${count} messages.`)).toBeVisible();
+  }
 });
 
 test('a leader of a night shift sees it at a glance', async ({ server, dashboard, page }) => {
