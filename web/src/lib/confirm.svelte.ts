@@ -1,4 +1,5 @@
-// The one question before anything is changed: what exactly, how many, and whether it can be undone.
+// The one question before something that cannot be undone: what exactly, how many, and what is lost. It is counted when it is asked and
+// once more before it is done: whoever agreed has agreed to a number.
 
 import { Problem } from './api/problem';
 import { notices } from './notices.svelte';
@@ -14,8 +15,8 @@ export interface Question {
   filter?: string;
   /** Whether and how it can be undone, as a sentence. */
   undo: string;
-  /** What must be typed before it can be done, for what cannot be undone. */
-  typed?: string;
+  /** What must be typed before it can be done, for what cannot be undone; it may depend on how many there are. */
+  typed?: string | ((count: number) => string | undefined);
   /** The word on the button. */
   verb: string;
   danger?: boolean;
@@ -28,6 +29,8 @@ export interface Question {
 class Confirm {
   question = $state.raw<Question | null>(null);
   counted = $state<number | null>(null);
+  /** How many there were when somebody agreed, where there were others by then. */
+  before = $state<number | null>(null);
   problem = $state.raw<Problem | null>(null);
   running = $state(false);
 
@@ -35,6 +38,7 @@ class Confirm {
   ask(question: Question): void {
     this.question = question;
     this.counted = null;
+    this.before = null;
     this.problem = null;
     this.running = false;
     void question.count?.().then(
@@ -56,7 +60,9 @@ class Confirm {
     const { question } = this;
     if (question === null || this.running) return;
     this.running = true;
+    this.problem = null;
     try {
+      if (await this.#hasChanged(question)) return;
       await question.run();
       // What was to be done may have turned out to be something else, and is asked about anew.
       if (this.question !== question) return;
@@ -67,6 +73,16 @@ class Confirm {
     } finally {
       this.running = false;
     }
+  }
+
+  /** Counts again, and says whether there are others than somebody has agreed to. Then that is what is asked about. */
+  async #hasChanged({ count }: Question): Promise<boolean> {
+    if (count === undefined) return false;
+    const { counted } = this;
+    this.counted = await count();
+    if (this.counted === counted) return false;
+    this.before = counted;
+    return true;
   }
 }
 

@@ -191,7 +191,14 @@ test('a redrive is paused, goes on and is stopped, and what is ready stays ready
     await server.advance(1_000);
     expect((await states(server, 'orders')).ready).toBeGreaterThan(1);
   }).toPass();
-  await operation.getByRole('button', { name: 'Stop' }).click();
+  await operation.getByRole('button', { name: 'Stop…' }).click();
+  const question = page.getByRole('dialog', { name: 'Cancel this operation?' });
+  await expect(question).toContainText('that it has changed stay changed');
+  await question.getByRole('button', { name: 'Cancel', exact: true }).click();
+  await expect(question).toHaveCount(0);
+  await expect(operation).toHaveAttribute('data-state', 'running');
+  await operation.getByRole('button', { name: 'Stop…' }).click();
+  await question.getByRole('button', { name: 'Cancel the operation' }).click();
   await expect(operation).toHaveAttribute('data-state', 'cancelled');
   await expect(operation).toContainText('stopped');
   const left = await states(server, 'orders');
@@ -199,13 +206,6 @@ test('a redrive is paused, goes on and is stopped, and what is ready stays ready
   expect(left.dead).toBeGreaterThan(0);
 });
 
-test('one group is redriven from its row', async ({ server, dashboard, page }) => {
-  await seed(server);
-  await dashboard.open('/dead');
-  await page.locator('tr.item').filter({ hasText: 'card declined' }).getByRole('button', { name: 'Redrive' }).click();
-  const wizard = page.getByRole('dialog');
-  await expect(wizard.getByTestId('wizard-count')).toHaveText('3');
-  await expect(wizard.getByTestId('wizard-filter')).toHaveText(/^fingerprint:[0-9a-f]+$/);
 test('on a page that stands still, so does the progress of a redrive, until somebody asks', async ({ server, dashboard, page }) => {
   await server.create('orders');
   await die(server, 'orders', 3, () => 'card declined');
@@ -238,6 +238,13 @@ test('on a page that stands still, so does the progress of a redrive, until some
   await expect(page.getByRole('dialog')).toHaveCount(0);
 });
 
+test('one group is redriven from its row', async ({ server, dashboard, page }) => {
+  await seed(server);
+  await dashboard.open('/dead');
+  await page.locator('tr.item').filter({ hasText: 'card declined' }).getByRole('button', { name: 'Redrive' }).click();
+  const wizard = page.getByRole('dialog');
+  await expect(wizard.getByTestId('wizard-count')).toHaveText('3');
+  await expect(wizard.getByTestId('wizard-filter')).toHaveText(/^fingerprint:[0-9a-f]+$/);
   await wizard.getByRole('button', { name: 'Next' }).click();
   await wizard.getByRole('button', { name: 'Next' }).click();
   await wizard.getByRole('button', { name: 'Redrive 3 messages' }).click();

@@ -104,6 +104,33 @@ test('the palette goes to pages and queues, and does things', async ({ dashboard
   await expect(box).toHaveCount(0);
 });
 
+test('messages and consumers have two letters each', async ({ dashboard, page }) => {
+  await dashboard.open('/leases');
+  for (const [letter, name] of [['j', 'Messages'], ['w', 'Consumers'], ['m', 'Messages'], ['c', 'Consumers']] as const) {
+    await keys(page, 'g', letter);
+    await expect(title(page)).toHaveText(name);
+  }
+});
+
+test.describe('with a key that does not administrate', () => {
+  test.use({ wanted: { keyed: true } });
+
+  test('no key and no palette leads to a page that would be refused', async ({ dashboard, page, server }) => {
+    await dashboard.open('/leases');
+    await dashboard.signIn(await server.key('ann', ['manage', '*']));
+    await keys(page, 'g', 'a');
+    await keys(page, '?');
+    const list = page.getByRole('dialog', { name: 'Keys' });
+    await expect(list.locator('kbd').getByText('g q', { exact: true })).toBeVisible();
+    await expect(list.locator('kbd').getByText('g a', { exact: true })).toHaveCount(0);
+    await keys(page, 'Escape', 'Control+k');
+    await page.keyboard.type('access');
+    await expect(page.getByText('Nothing of that name.')).toBeVisible();
+    await keys(page, 'Escape');
+    await expect(title(page)).toHaveText('Leases');
+  });
+});
+
 test('single letters can be switched off, and Ctrl+K goes on', async ({ dashboard, page }) => {
   await dashboard.open('/settings');
   await page.getByRole('checkbox', { name: 'Single letters are shortcuts' }).uncheck();

@@ -105,6 +105,23 @@ test('a lease that was the last attempt says that the message died, and of what'
   await expect(page).toHaveURL(/\/dead\?queue=poison$/);
 });
 
+test('where dead letters go to another queue, a lease that died leads there', async ({ dashboard, page, server }) => {
+  await fullSecond(server);
+  await server.create('grave');
+  await server.create('poison', { lease_timeout_ms: 30_000, retry: { max_attempts: 1 }, dead_letter_to: 'grave' });
+  const { id, receipt } = await leased(server, 'poison', 'worker-1');
+  const acked = await leased(server, 'poison', 'worker-2');
+  await openStill(dashboard, page);
+  await expect(page.getByTestId('lease-counts')).toContainText('2 leases');
+  await server.nack(receipt, 'no route to host');
+  await server.ack(acked.receipt);
+  const row = rowOf(page, id);
+  await until(page, () => expect(row.locator('[data-fate]')).toHaveText('dead', soon));
+  await expect(rowOf(page, acked.id).locator('[data-fate]')).toHaveText('gone');
+  await row.getByRole('link', { name: 'grave' }).click();
+  await expect(page).toHaveURL(new RegExp(`/queues/grave/messages/${id}$`));
+});
+
 for (const [way, off] of [['ahead', 3_600_000], ['behind', -3_600_000]] as const) {
   test(`a machine whose clock is an hour ${way} shows the same countdown`, async ({ dashboard, page, server }) => {
     await fullSecond(server);

@@ -105,15 +105,42 @@ test('a delayed message counts down, and is ready when its time has come', async
   await expect(now(page)).toContainText('ready');
 });
 
-test('retry now: a delayed message is ready, by button and by key', async ({ server, dashboard, page }) => {
-  const id = await failedTwice(server);
-  await open(dashboard, id);
-  await page.getByRole('button', { name: 'Retry now' }).click();
-  await expect(page.getByText('It is ready.')).toBeVisible();
-  await expect.poll(async () => (await look(server, id)).state).toBe('ready');
-  await expect(now(page)).toContainText('ready');
-  await expect(page.getByRole('button', { name: 'Retry now' })).toHaveCount(0);
-});
+for (const [how, retry] of [
+  ['button', (page: Page) => page.getByRole('button', { name: 'Retry now' }).click()],
+  ['key', (page: Page) => page.keyboard.press('r')],
+] as const) {
+  test(`retry now: a delayed message is ready, by ${how}`, async ({ server, dashboard, page }) => {
+    const id = await failedTwice(server);
+    await open(dashboard, id);
+    await expect(page.getByRole('button', { name: 'Retry now' })).toBeVisible();
+    await retry(page);
+    await expect(page.getByText('It is ready.')).toBeVisible();
+    await expect.poll(async () => (await look(server, id)).state).toBe('ready');
+    await expect(now(page)).toContainText('ready');
+    await expect(page.getByRole('button', { name: 'Retry now' })).toHaveCount(0);
+  });
+}
+
+for (const state of ['ready', 'delayed', 'dead'] as const) {
+  test(`discard: a message that is ${state} is gone, after a question`, async ({ server, dashboard, page }) => {
+    await server.create('orders');
+    const id = state === 'dead' ? await server.die('orders', 'boom') : await server.enqueue('orders', { body: 'x', ...(state === 'delayed' ? { delay_ms: 60_000 } : {}) });
+    const other = await server.enqueue('orders', { body: 'stays' });
+    await open(dashboard, id);
+    await page.getByRole('button', { name: 'Discard…' }).click();
+    await expect(page.getByText('It is gone for good, with its body and its history.')).toBeVisible();
+    await expect(page.getByTestId('confirm-count')).toHaveText('1');
+    await expect(page.getByTestId('confirm-filter')).toHaveText(`id:${id}`);
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await expect(page.getByRole('dialog')).toHaveCount(0);
+    expect((await look(server, id)).state).toBe(state);
+    await page.keyboard.press('d');
+    await page.getByRole('button', { name: 'Discard', exact: true }).click();
+    await expect(page.getByText('It was discarded.')).toBeVisible();
+    await expect(page.getByText('This message is not in the queue any more.')).toBeVisible();
+    expect((await server.get('/v1/queues/orders/messages')).messages.map((one: Json) => one.id)).toEqual([other]);
+  });
+}
 
 test('retry now: a dead message is redriven with a reason, which stands in its history', async ({ server, dashboard, page }) => {
   await server.create('orders');

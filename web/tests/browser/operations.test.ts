@@ -34,6 +34,8 @@ test('the newest are first, each with its numbers, and a filter that is in the a
   await expect(rows(page).last()).toContainText('1 / 1');
   await expect(rows(page).last()).toContainText('ann');
   await expect(rows(page).last()).toContainText('fixed in 1.2 <b>');
+  await expect(rows(page).first()).toContainText('everything');
+  await expect(rows(page).last()).toContainText('state:dead');
   await expect(page.getByText('2 operations shown, 1 under way')).toBeVisible();
   await dashboard.pictures('operations');
 
@@ -73,6 +75,24 @@ test('an operation is paused, goes on and is cancelled, from the list and from i
   await expect.poll(async () => (await get(server, id)).state).toBe('cancelled');
   await expect(page.getByText(/It was cancelled. \d+ were changed before/)).toBeVisible();
   await expect(page.getByRole('button', { name: 'Pause' })).toHaveCount(0);
+});
+
+test('an operation says which messages it is about, word for word, and up to which', async ({ server, dashboard, page }) => {
+  await server.create('orders');
+  const ids = [await server.die('orders', 'boom \u202e'), await server.die('orders', 'bang'), await server.die('orders', 'boom \u202e again')];
+  const filter = { reasons: ['buried'], attempts_min: 1, created_before: '2099-01-01T00:00:00.000Z', error: 'boom \u202e' };
+  const { id } = await server.post('/v1/queues/orders/dead/redrive', { filter });
+  const words = 'state:dead reason:buried attempts>=1 created<=2099-01-01T00:00:00.000Z error:"boom ⟨U+202E⟩"';
+  await dashboard.open(`/operations/${id}`);
+  await expect(page.getByTestId('filter')).toHaveText(words);
+  await expect(page.getByTestId('until').getByRole('link')).toHaveText(ids[2] ?? '');
+  await page.getByRole('link', { name: 'All operations' }).click();
+  await expect(rows(page).first().locator(`td[title='${words}']`)).toBeVisible();
+  // Where nothing matched, there is no last message.
+  const nothing = await server.post('/v1/queues/orders/dead/redrive', { filter: { types: ['nothing'] } });
+  await dashboard.open(`/operations/${nothing.id}`);
+  await expect(page.getByTestId('filter')).toHaveText('state:dead type:nothing');
+  await expect(page.getByTestId('until')).toHaveCount(0);
 });
 
 test('progress is shown as it goes, without asking', async ({ server, dashboard, page }) => {

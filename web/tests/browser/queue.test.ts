@@ -4,6 +4,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Page } from '@playwright/test';
+import type { Json } from './server';
 import { standStill } from './still';
 import { type Server, expect, test } from './test';
 
@@ -205,11 +206,11 @@ test('the breaker counts down to its probe, and is opened and closed by hand', a
   const breaker = page.getByTestId('breaker');
   await expect(breaker).toContainText('closed');
   await breaker.getByRole('button', { name: 'Open it…' }).click();
-  await question(page).getByRole('button', { name: 'Open it…' }).click();
+  await question(page).getByRole('button', { name: 'Open it', exact: true }).click();
   await expect(page.getByText('The breaker is open.')).toBeVisible();
   await expect(breaker).toContainText(/open · probe in \d+ s/);
   await breaker.getByRole('button', { name: 'Close it…' }).click();
-  await question(page).getByRole('button', { name: 'Close it…' }).click();
+  await question(page).getByRole('button', { name: 'Close it', exact: true }).click();
   await expect(breaker).toContainText('closed');
 });
 
@@ -219,12 +220,12 @@ test('a purge and a deletion want the name', async ({ server, dashboard, page })
   await page.getByRole('button', { name: 'Purge…' }).click();
   await expect(page.getByTestId('confirm-count')).toHaveText('12');
   await question(page).getByLabel('Type orders to go on').fill('orders');
-  await question(page).getByRole('button', { name: 'Purge…' }).click();
+  await question(page).getByRole('button', { name: 'Purge', exact: true }).click();
   await expect(page.locator('[data-tile=ready] strong')).toHaveText('0');
   await page.getByRole('button', { name: 'Delete…' }).click();
   await expect(page.getByTestId('confirm-count')).toHaveText('0');
   await question(page).getByLabel('Type orders to go on').fill('orders');
-  await question(page).getByRole('button', { name: 'Delete…' }).click();
+  await question(page).getByRole('button', { name: 'Delete', exact: true }).click();
   await expect(page).toHaveURL(/\/queues$/);
   expect((await server.get('/v1/queues')).queues).toEqual([]);
 });
@@ -250,6 +251,24 @@ test('its past is drawn, its consumers are named, and its numbers lead to lists'
   await expect(page.locator('[data-tile=ready]')).toHaveAttribute('href', '/messages?queue=orders&state=ready');
   await expect(page.getByRole('link', { name: 'All messages' })).toHaveAttribute('href', '/messages?queue=orders');
   await dashboard.pictures('queue');
+  // What is drawn is what the server has, sample by sample.
+  const { samples } = await server.get('/v1/queues/orders/history');
+  expect(samples.length).toBeGreaterThanOrEqual(10);
+  const ready = samples.map((one: Json) => one.states.ready);
+  const spark = page.locator('[data-tile=ready] svg[role=img]');
+  await expect(spark).toHaveAttribute('aria-label', `the last 15 minutes: from ${ready[0]} to ${ready.at(-1)}, ${Math.max(...ready)} at most`);
+  const points = ((await spark.locator('polyline').getAttribute('points')) ?? '').split(' ').map((point) => point.split(',').map(Number));
+  expect(points).toHaveLength(ready.length);
+  // From 23 for nothing up to 1 for the most.
+  for (const [at, value] of ready.entries()) expect(points[at]?.[1]).toBeCloseTo(23 - (value / Math.max(...ready)) * 22, 1);
+  const depth = page.getByRole('figure', { name: 'Messages by state' });
+  await depth.getByRole('button', { name: 'As a table' }).click();
+  const rows = depth.locator('tbody tr');
+  await expect(rows).toHaveCount(samples.length);
+  for (const at of [0, samples.length - 1]) {
+    const { states } = samples[at];
+    await expect(rows.nth(at).locator('td.number')).toHaveText([states.ready, states.leased, states.delayed, states.dead].map(String));
+  }
   await page.getByRole('table', { name: 'Each setting' }).scrollIntoViewIfNeeded();
   await page.evaluate(() => document.querySelector('#policy')?.scrollIntoView());
   await dashboard.pictures('queue-policy');

@@ -204,13 +204,21 @@ test('a purge says exactly how many, and wants the name', async ({ server, dashb
   expect(matched).toBe(8);
   await expect(page.getByTestId('confirm-count')).toHaveText('8');
   await expect(page.getByTestId('confirm-filter')).toHaveText('mail');
-  const purge = question(page).getByRole('button', { name: 'Purge…' });
+  const purge = question(page).getByRole('button', { name: 'Purge', exact: true });
   await expect(purge).toBeDisabled();
   await question(page).getByLabel('Type mail to go on').fill('mai');
   await expect(purge).toBeDisabled();
+  // One more comes meanwhile: what was typed was typed for another number.
+  await server.enqueue('mail');
   await question(page).getByLabel('Type mail to go on').fill('mail');
   await purge.click();
-  await expect(page.getByText('mail is being purged.')).toBeVisible();
+  await expect(question(page).getByRole('alert')).toContainText('It was 8 when it was shown, and is 9 now.');
+  await expect(page.getByTestId('confirm-count')).toHaveText('9');
+  await expect(purge).toBeDisabled();
+  expect((await server.get('/v1/operations')).operations).toEqual([]);
+  await question(page).getByLabel('Type mail to go on').fill('mail');
+  await purge.click();
+  await expect(page.getByText('The purge of mail has begun.')).toBeVisible();
   await expect(page.getByRole('link', { name: 'Follow it' })).toHaveAttribute('href', /\/operations\/.+/);
   await expect.poll(async () => (await server.get('/v1/queues/mail/stats')).states).toMatchObject({ ready: 0, dead: 0 });
 });
@@ -221,15 +229,19 @@ test('a queue is deleted only with its name', async ({ server, dashboard, page }
   await page.getByRole('checkbox', { name: 'Mark payments' }).check();
   await page.getByRole('button', { name: 'Delete…' }).click();
   await expect(page.getByTestId('confirm-count')).toHaveText('13');
+  await server.enqueue('payments');
   await question(page).getByLabel('Type payments to go on').fill('payments');
-  await question(page).getByRole('button', { name: 'Delete…' }).click();
-  await expect(page.getByText('payments is deleted.')).toBeVisible();
+  await question(page).getByRole('button', { name: 'Delete', exact: true }).click();
+  await expect(question(page).getByRole('alert')).toContainText('It was 13 when it was shown, and is 14 now.');
+  expect((await server.get('/v1/queues/payments/stats')).states.ready).toBe(13);
+  await question(page).getByLabel('Type payments to go on').fill('payments');
+  await question(page).getByRole('button', { name: 'Delete', exact: true }).click();
+  await expect(page.getByText('Deleted: payments.')).toBeVisible();
   await expect(row(page, 'payments')).toHaveCount(0);
   await expect(page.getByRole('group', { name: 'marked' })).toHaveCount(0);
 });
 
 test('an empty queue that is not empty any more is not deleted', async ({ server, dashboard, page }) => {
-  dashboard.allow(/status of 409/);
   await shop(server);
   await dashboard.open('/queues');
   await page.getByRole('checkbox', { name: 'Mark archive' }).check();
@@ -237,9 +249,53 @@ test('an empty queue that is not empty any more is not deleted', async ({ server
   await expect(page.getByTestId('confirm-count')).toHaveText('0');
   await server.enqueue('archive');
   await question(page).getByLabel('Type archive to go on').fill('archive');
-  await question(page).getByRole('button', { name: 'Delete…' }).click();
-  await expect(question(page).getByRole('alert')).toBeVisible();
+  await question(page).getByRole('button', { name: 'Delete', exact: true }).click();
+  await expect(question(page).getByRole('alert')).toContainText('It was 0 when it was shown, and is 1 now.');
   expect((await server.get('/v1/queues/archive/stats')).states.ready).toBe(1);
+});
+
+test('an empty queue that is filled after the last look is not deleted either', async ({ server, dashboard, page }) => {
+  dashboard.allow(/status of 409/);
+  await shop(server);
+  await dashboard.open('/queues');
+  await page.getByRole('checkbox', { name: 'Mark archive' }).check();
+  await page.getByRole('button', { name: 'Delete…' }).click();
+  await expect(page.getByTestId('confirm-count')).toHaveText('0');
+  await page.route('**/v1/queues/archive*', async (route) => {
+    if (route.request().method() === 'DELETE') await server.enqueue('archive');
+    await route.fallback();
+  });
+  await question(page).getByLabel('Type archive to go on').fill('archive');
+  await question(page).getByRole('button', { name: 'Delete', exact: true }).click();
+  await expect(question(page).getByRole('alert')).toContainText('QUEUE_NOT_EMPTY');
+  expect((await server.get('/v1/queues/archive/stats')).states.ready).toBe(1);
+});
+
+test('several are purged, and deleted, together, after one question about all of them', async ({ server, dashboard, page }) => {
+  await shop(server);
+  await dashboard.open('/queues');
+  await page.getByRole('checkbox', { name: 'Mark mail' }).check();
+  await page.getByRole('checkbox', { name: 'Mark payments' }).check();
+  const bar = page.getByRole('group', { name: '2 marked' });
+  await bar.getByRole('button', { name: 'Purge…' }).click();
+  await expect(page.getByRole('heading', { name: 'Purge 2 queues' })).toBeVisible();
+  await expect(page.getByTestId('confirm-count')).toHaveText('21');
+  await expect(page.getByTestId('confirm-filter')).toHaveText('mail, payments');
+  await question(page).getByLabel('Type purge 2 queues to go on').fill('purge 2 queues');
+  await question(page).getByRole('button', { name: 'Purge', exact: true }).click();
+  await expect(page.getByText('The purge of 2 queues has begun.')).toBeVisible();
+  for (const queue of ['mail', 'payments']) await expect.poll(async () => (await server.get(`/v1/queues/${queue}/stats`)).states).toMatchObject({ ready: 0, delayed: 0, dead: 0 });
+  expect((await server.get('/v1/operations')).operations).toHaveLength(2);
+  expect((await server.get('/v1/queues/orders/stats')).states.ready).toBe(32);
+
+  await server.enqueue('mail');
+  await bar.getByRole('button', { name: 'Delete…' }).click();
+  await expect(page.getByTestId('confirm-count')).toHaveText('1');
+  await question(page).getByLabel('Type delete 2 queues to go on').fill('delete 2 queues');
+  await question(page).getByRole('button', { name: 'Delete', exact: true }).click();
+  await expect(page.getByText('Deleted: 2 queues.')).toBeVisible();
+  await expect.poll(() => names(page)).toEqual(['archive', 'orders']);
+  expect((await server.get('/v1/queues')).queues.map((one: { name: string }) => one.name)).toEqual(['archive', 'orders']);
 });
 
 test('a queue is created, and what is wrong is said where it is', async ({ server, dashboard, page }) => {

@@ -319,24 +319,35 @@ test('events of the past are replayed', async ({ server, dashboard, page }) => {
 });
 
 test('a replay that is under way shows how far it is, and is ended', async ({ server, dashboard, page }) => {
-  await subscribe(server, 'shop');
-  // A replay on this machine is over before anybody sees it.
-  const replay = { id: '01a1ebae-fbcb-72b7-b137-bfee305231d9', from: '2020-01-01T00:00:00.000Z', started_at: '2026-11-18T00:00:00.000Z', replayed: 1234 };
-  const ended: string[] = [];
-  await page.route('**/v1/subscriptions/shop/replays**', async (route) => {
-    if (route.request().method() === 'DELETE') {
-      ended.push(new URL(route.request().url()).pathname);
-      return route.fulfill({ status: 204 });
-    }
-    return route.fulfill({ json: { replays: ended.length > 0 ? [] : [replay] } });
-  });
-  await dashboard.open('/subscriptions/shop');
+  await server.call('PUT', '/v1/topics/orders.*', { retain_ms: 86_400_000 });
+  await publish(server, 'orders.created', ...Array.from({ length: 400 }, (_, at) => `event ${at}`));
+  await server.advance(1_000);
+  // There is no room for all of them: the replay waits for its next attempt, and the clock stands.
+  await server.create('audit', { max_waiting: 300 });
+  await server.post('/v1/subscriptions', { id: 'auditor', pattern: 'orders.*', target: { kind: 'queue', queue: 'audit' } });
+  await dashboard.open('/subscriptions/auditor');
+  await page.getByLabel('Since').fill('2020-01-01T00:00:00');
+  await page.getByRole('button', { name: 'Replay…' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Replay' }).click();
+  await expect(page.getByText('The replay has begun.')).toBeVisible();
+  const replays = async (): Promise<Json[]> => (await server.get('/v1/subscriptions/auditor/replays')).replays;
+  await expect.poll(async () => (await replays())[0]?.replayed).toBe(256);
+  await expect.poll(async () => (await server.get('/v1/queues/audit/stats')).states.ready).toBe(300);
   const list = page.getByRole('region', { name: 'Replays under way' });
-  await expect(list).toContainText('1,234');
+  await expect(list.locator('td.number')).toHaveText('256');
+  await expect(list).toContainText('2020-01-01 00:00:00');
   await dashboard.accessible('a replay');
-  await list.getByRole('button', { name: 'End it' }).click();
+
+  const question = page.getByRole('dialog', { name: 'End the replay to auditor' });
+  await list.getByRole('button', { name: 'End it…' }).click();
+  await expect(question).toContainText('What was brought so far stays: 256 when this was asked.');
+  await question.getByRole('button', { name: 'Cancel' }).click();
+  expect(await replays()).toHaveLength(1);
+  await list.getByRole('button', { name: 'End it…' }).click();
+  await question.getByRole('button', { name: 'End it' }).click();
   await expect(page.getByText('No replay is under way.')).toBeVisible();
-  expect(ended).toEqual([`/v1/subscriptions/shop/replays/${replay.id}`]);
+  expect(await replays()).toEqual([]);
+  expect((await server.get('/v1/queues/audit/stats')).states.ready).toBe(300);
 });
 
 test('an endpoint that does nothing but fail says since when', async ({ server, dashboard, page }) => {

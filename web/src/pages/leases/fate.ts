@@ -14,6 +14,8 @@ export type Fate =
   | { to: 'leased'; attempt: number; consumer: string }
   /** The lease goes on: the list did not reach that far. */
   | { to: 'same' }
+  /** It is where the dead letters of this queue go. */
+  | { to: 'moved'; queue: string }
   /** It is in this queue no more. */
   | { to: 'gone' };
 

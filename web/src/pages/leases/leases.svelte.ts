@@ -1,11 +1,12 @@
 // The leases of the page, kept up to date: read page by page, and again when something happens that ends or starts one.
 
 import { untrack } from 'svelte';
-import { get } from '../../lib/api/client';
+import { type Schema, get } from '../../lib/api/client';
 import { Problem } from '../../lib/api/problem';
 import { clock } from '../../lib/clock.svelte';
 import * as format from '../../lib/format';
 import { live } from '../../lib/live.svelte';
+import { session } from '../../lib/session.svelte';
 import { type Held, LeaseBook, type Order, byQueue } from './book';
 import { type Fate, fateOf } from './fate';
 
@@ -45,8 +46,8 @@ export class Leases {
   #filter: () => Filter;
   #order: () => Order;
   #under: AbortController | null = null;
-  #again = false;
   /** Whether somebody asked for them while they were read. */
+  #again = false;
   #readAt = Number.NEGATIVE_INFINITY;
 
   /** Made while a component is. */
@@ -190,18 +191,43 @@ async function fates(queue: string, leases: readonly Held[], signal: AbortSignal
     for (const held of of) found.set(held.key, fateOf(held.row.lease.lease_id, message));
   };
   try {
-    let cursor: string | undefined;
-    do {
-      const query = { id: ids, limit: ids.length, bodies: false, cursor };
-      const page = await get('/v1/queues/{queue}/messages', { path: { queue }, query, signal });
-      for (const message of page.messages) settle(leases.filter((held) => held.row.id === message.id), message);
-      cursor = page.next_cursor ?? undefined;
-    } while (cursor !== undefined);
-    settle(leases.filter((held) => !found.has(held.key)));
+    for (const message of await named(queue, ids, signal)) settle(leases.filter((held) => held.row.id === message.id), message);
+    const missing = leases.filter((held) => !found.has(held.key));
+    settle(missing);
+    for (const [key, fate] of await amongDead(queue, missing, signal)) found.set(key, fate);
   } catch (cause) {
     if (signal.aborted) throw cause;
     // A queue that is not there any more took its messages with it; otherwise nobody knows, and the next reading asks again.
     if (cause instanceof Problem && cause.status === 404) settle(leases);
+  }
+  return found;
+}
+
+/** The messages of a queue that have one of these ids. */
+async function named(queue: string, ids: readonly string[], signal: AbortSignal): Promise<Schema['MessageView'][]> {
+  const found: Schema['MessageView'][] = [];
+  let cursor: string | undefined;
+  do {
+    const query = { id: [...ids], limit: ids.length, bodies: false, cursor };
+    const page = await get('/v1/queues/{queue}/messages', { path: { queue }, query, signal });
+    found.push(...page.messages);
+    cursor = page.next_cursor ?? undefined;
+  } while (cursor !== undefined);
+  return found;
+}
+
+/** Which of the messages that are missing in a queue are where its dead letters go, as far as the user may look there. */
+async function amongDead(queue: string, missing: readonly Held[], signal: AbortSignal): Promise<Map<string, Fate>> {
+  const found = new Map<string, Fate>();
+  if (missing.length === 0) return found;
+  try {
+    const grave = (await get('/v1/queues/{queue}', { path: { queue }, signal })).settings.dead_letter_to;
+    if (!grave || !session.may('read', grave)) return found;
+    const there = new Set((await named(grave, missing.map((held) => held.row.id), signal)).map((message) => message.id));
+    for (const held of missing) if (there.has(held.row.id)) found.set(held.key, { to: 'moved', queue: grave });
+  } catch (cause) {
+    // They are gone from their queue, whatever becomes of this question.
+    if (signal.aborted) throw cause;
   }
   return found;
 }
