@@ -293,24 +293,31 @@ pub struct MessagePage {
 #[serde(default, deny_unknown_fields)]
 pub struct FilterBody {
     /// In one of these states.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = schema::States)]
     pub states: Vec<String>,
     /// One of these.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = schema::MessageIds)]
     pub ids: Vec<String>,
     /// Of one of these types.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = schema::Classes)]
     pub types: Vec<String>,
     /// From one of these sources.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = schema::Classes)]
     pub sources: Vec<String>,
     /// Of one of these fairness keys.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = schema::FairnessKeys)]
     pub keys: Vec<String>,
     /// Leased by one of these.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = schema::ConsumerNames)]
     pub consumers: Vec<String>,
     /// Dead for one of these reasons.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = schema::DeadReasons)]
     pub reasons: Vec<String>,
     /// Dead with this fingerprint.

@@ -151,6 +151,14 @@ pub struct OperationView {
     /// In which queue.
     #[schema(value_type = schema::QueueName)]
     pub queue: String,
+    /// Which messages: the filter that is carried out. Left out for who may not read the messages of the queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter: Option<FilterBody>,
+    /// The last message that it is about, in the order of ids: the last that matched when it was started. Operations that an
+    /// older version started have none, and go on to the end of the queue. Left out for who may not read the messages of the queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::MessageId>)]
+    pub until: Option<String>,
     /// Where messages are moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schema::QueueName>)]

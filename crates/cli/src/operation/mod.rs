@@ -6,7 +6,7 @@ mod follow;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use redrive_wire::OperationView;
+use redrive_wire::{FilterBody, OperationView};
 use serde_json::json;
 
 pub(crate) use bulk::Bulk;
@@ -75,6 +75,14 @@ pub(crate) fn run(arguments: OperationArguments) -> ExitCode {
     })
 }
 
+/// A filter as the API takes it; one that takes everything is said in a word.
+fn written(filter: &FilterBody) -> String {
+    if *filter == FilterBody::default() {
+        return "everything".to_owned();
+    }
+    serde_json::to_string(filter).expect("texts and numbers can always be written")
+}
+
 async fn get(session: &Session, id: &str) -> Result<Answer<OperationView>, Failure> {
     session.remote.get(&["v1", "operations", id], &Query::new()).await
 }
@@ -127,7 +135,10 @@ impl Card for OperationView {
             ("started", Cell::text(self.started_at.to_string())),
             ("updated", Cell::text(self.updated_at.to_string())),
         ];
+        let filter = self.filter.as_ref().map(written);
         let more = [
+            ("filter", &filter),
+            ("until", &self.until),
             ("target", &self.target),
             ("by", &self.by),
             ("reason", &self.reason),

@@ -24,6 +24,11 @@ async fn an_operation_is_listed_shown_paused_resumed_and_cancelled() {
     assert_eq!(redrive(&server, "operation list -o id").ok(), format!("{id}\n"));
     let shown = redrive(&server, &format!("operation show {id}")).ok();
     assert!(shown.contains("\ntotal    50\n") && shown.contains("\nrate     1/s\n"), "{shown}");
+    assert!(shown.contains("\nfilter   everything\n") && shown.contains("\nuntil    "), "{shown}");
+    server.enqueue("orders", json!({"body": "x", "type": "x"})).await;
+    let narrow = redrive(&server, "message discard orders --state ready --type x --yes -o id").ok();
+    let narrow = redrive(&server, &format!("operation show {}", narrow.trim_end())).ok();
+    assert!(narrow.contains(r#"filter   {"states":["ready"],"types":["x"]}"#), "{narrow}");
     redrive(&server, &format!("operation wait {id} --timeout 50ms")).failed(8, "did not end within 50ms");
     assert_eq!(
         redrive(&server, &format!("operation pause {id}")).ok(),

@@ -58,6 +58,8 @@ async fn dead_letters_are_listed_grouped_and_redriven_by_group() {
     );
     let operation = ended(&server, &started.body["id"]).await;
     assert_eq!((&operation["state"], &operation["applied"]), (&json!("done"), &json!(10)));
+    let meant = json!({"states": ["dead"], "fingerprint": filter["fingerprint"]});
+    assert_eq!((&started.body["filter"], &operation["filter"]), (&meant, &meant), "what is carried out");
     assert_eq!((server.count("orders", "dead").await, server.count("orders", "ready").await), (20, 10));
     let leased = server.lease("orders", json!({})).await;
     assert_eq!(leased[0]["note"], "Retry requested by ann: fixed in 1.2");
@@ -122,4 +124,26 @@ async fn messages_are_moved_discarded_and_purged_by_the_thousand() {
     assert_eq!(server.count("orders", "leased").await, 0);
     let dead = server.post("/v1/queues/other/dead/discard", json!({"dry_run": true})).await.body;
     assert_eq!(dead["matched"], 0);
+}
+
+#[tokio::test]
+async fn an_operation_says_which_messages_it_is_about_and_up_to_which() {
+    let server = Server::start();
+    bury(&server, 4).await;
+    let dead = server.get("/v1/queues/orders/dead").await.body;
+    let ids: Vec<&Value> = dead["messages"].as_array().unwrap().iter().map(|message| &message["id"]).collect();
+    let filter = json!({
+        "states": ["dead"], "ids": [ids[0], ids[2]], "reasons": ["buried"], "attempts_min": 1, "attempts_max": 7,
+        "created_after": "2020-01-01T00:00:00.000Z", "created_before": "2099-12-31T23:59:59.999Z", "error": "a",
+    });
+    let redrive = json!({"filter": filter, "rate": 1});
+    let started = server.post("/v1/queues/orders/dead/redrive", redrive).await.body;
+    assert_eq!((&started["filter"], &started["until"]), (&filter, ids[2]), "the last that matches");
+    bury(&server, 1).await;
+    let last = server.get("/v1/queues/orders/messages?newest_first=true&limit=1").await.body;
+    let purge = server.post("/v1/queues/orders/purge", json!({})).await.body;
+    assert_eq!((&purge["filter"], &purge["until"]), (&json!({}), &last["messages"][0]["id"]));
+    let nothing = json!({"filter": {"types": ["nothing"]}});
+    let nothing = server.post("/v1/queues/orders/messages/discard", nothing).await.body;
+    assert_eq!(nothing["until"], "00000000-0000-0000-0000-000000000000", "before every message");
 }

@@ -1,11 +1,14 @@
 //! Work on many messages.
 
-use redrive_broker::{GroupOfQueue, Operation, Work};
+use redrive_broker::{Caller, GroupOfQueue, Operation, Work};
+use redrive_core::access::Use;
 use redrive_wire as wire;
 
-use super::time;
+use super::{filter, time};
 
-pub(crate) fn view(operation: &Operation) -> wire::OperationView {
+/// What a caller is told of an operation. A filter has words of messages in it: who may not read those is not told.
+pub(crate) fn view(caller: &Caller, operation: &Operation) -> wire::OperationView {
+    let reads = caller.sees(Use::Inspect, &operation.queue);
     let (target, by, reason) = match &operation.work {
         Work::Redrive { by, reason } => (None, Some(by), Some(reason)),
         Work::Discard { .. } => (None, None, None),
@@ -15,6 +18,8 @@ pub(crate) fn view(operation: &Operation) -> wire::OperationView {
         id: operation.id.to_string(),
         kind: operation.work.name().to_owned(),
         queue: operation.queue.as_str().to_owned(),
+        filter: reads.then(|| filter::body(&operation.filter)),
+        until: operation.until.filter(|_| reads).map(|until| until.to_string()),
         target: target.map(|target| target.as_str().to_owned()),
         state: operation.state.name().to_owned(),
         total: operation.progress.total,

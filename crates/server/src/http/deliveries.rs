@@ -96,7 +96,7 @@ pub(crate) async fn redrive(
     }
     let redrive = async |bus: Bus| bus.redrive(&id, filter, work, request.rate).await;
     let begun = api.bus.act_on(&caller, Deed::Redrive, &id, redrive).await?;
-    let operations = begun.iter().map(convert::operation::view).collect();
+    let operations = begun.iter().map(|one| convert::operation::view(&caller, one)).collect();
     let page = wire::OperationPage { operations, next_cursor: None };
     Ok((StatusCode::ACCEPTED, axum::Json(page)).into_response())
 }

@@ -152,7 +152,7 @@ pub(crate) async fn start(
         return Ok(axum::Json(wire::Matched { matched }).into_response());
     }
     let operation = caller.start_operation(deed, new).await?;
-    Ok((StatusCode::ACCEPTED, axum::Json(convert::operation::view(&operation))).into_response())
+    Ok((StatusCode::ACCEPTED, axum::Json(convert::operation::view(caller, &operation))).into_response())
 }
 
 /// What became of one message.

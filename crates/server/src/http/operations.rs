@@ -20,7 +20,7 @@ pub(crate) async fn list(
     let after = page_cursor(query.cursor)?;
     let (operations, next) = caller.operations(after, limit).await?;
     let next_cursor = next.map(|id| id.to_string());
-    let operations = operations.iter().map(convert::operation::view).collect();
+    let operations = operations.iter().map(|one| convert::operation::view(&caller, one)).collect();
     Ok(axum::Json(wire::OperationPage { operations, next_cursor }))
 }
 
@@ -32,7 +32,8 @@ pub(crate) async fn get(
     caller: Caller,
     OfOperation(id): OfOperation,
 ) -> Result<axum::Json<wire::OperationView>, Refusal> {
-    Ok(axum::Json(convert::operation::view(&caller.operation(id).await?)))
+    let operation = caller.operation(id).await?;
+    Ok(axum::Json(convert::operation::view(&caller, &operation)))
 }
 
 /// Pauses an operation after the step it is at.
@@ -43,7 +44,8 @@ pub(crate) async fn pause(
     caller: Caller,
     OfOperation(id): OfOperation,
 ) -> Result<axum::Json<wire::OperationView>, Refusal> {
-    Ok(axum::Json(convert::operation::view(&caller.change_operation(id, Deed::PauseOperation).await?)))
+    let operation = caller.change_operation(id, Deed::PauseOperation).await?;
+    Ok(axum::Json(convert::operation::view(&caller, &operation)))
 }
 
 /// Lets an operation go on.
@@ -54,7 +56,8 @@ pub(crate) async fn resume(
     caller: Caller,
     OfOperation(id): OfOperation,
 ) -> Result<axum::Json<wire::OperationView>, Refusal> {
-    Ok(axum::Json(convert::operation::view(&caller.change_operation(id, Deed::ResumeOperation).await?)))
+    let operation = caller.change_operation(id, Deed::ResumeOperation).await?;
+    Ok(axum::Json(convert::operation::view(&caller, &operation)))
 }
 
 /// Ends an operation after the step it is at. What it did stays done.
@@ -65,5 +68,6 @@ pub(crate) async fn cancel(
     caller: Caller,
     OfOperation(id): OfOperation,
 ) -> Result<axum::Json<wire::OperationView>, Refusal> {
-    Ok(axum::Json(convert::operation::view(&caller.change_operation(id, Deed::CancelOperation).await?)))
+    let operation = caller.change_operation(id, Deed::CancelOperation).await?;
+    Ok(axum::Json(convert::operation::view(&caller, &operation)))
 }
