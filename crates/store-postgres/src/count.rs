@@ -6,9 +6,9 @@ use redrive_core::queue::QueueName;
 use redrive_core::time::Timestamp;
 use redrive_store::{
     CountBy, CountRow, Counts, FailureGroup, Limit, NextDue, Now, QueueNotFound, QueueStats, StateCounts,
+    json,
 };
 
-use crate::config;
 use crate::error::{Fault, damaged};
 use crate::queue::Known;
 use crate::row::{Columns, millis, reason, time, unsigned};
@@ -146,7 +146,7 @@ impl Shared {
         let mut next = NextDue { at: now, ..NextDue::default() };
         for row in &rows {
             let mut from = Columns::from(row, 1);
-            let pauses = config::read_pauses(&from.take()?).map_err(|problem| damaged("pauses", problem))?;
+            let pauses = json::read_pauses(&from.take()?).map_err(|problem| damaged("pauses", problem))?;
             next = next.min(NextDue { resume: pauses.next_end(now), ..due(&mut from)? });
         }
         Ok(next)

@@ -16,7 +16,6 @@
 mod behind;
 mod bulk;
 mod clock;
-mod config;
 mod copy;
 mod count;
 mod discard;

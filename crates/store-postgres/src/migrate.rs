@@ -1,10 +1,9 @@
 //! The schema, brought up to date in order, by one instance at a time.
 
 use redrive_core::receipt::ReceiptKey;
-use redrive_store::StoreError;
+use redrive_store::{StoreError, json};
 use tokio_postgres::Client;
 
-use crate::config;
 use crate::error::{damaged, unreached};
 use crate::options::Options;
 use crate::sql::in_schema;
@@ -89,8 +88,7 @@ pub(crate) async fn shared(
         "INSERT INTO {table} AS s (name, value) VALUES ($1, $2)
          ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE s.value <> excluded.value"
     );
-    let (defaults, limits) =
-        (config::write_settings(&options.defaults), config::write_limits(options.limits));
+    let (defaults, limits) = (json::write_settings(&options.defaults), json::write_limits(options.limits));
     for (name, value) in [("defaults", defaults), ("limits", limits)] {
         client.execute(&set, &[&name, &value.to_string().as_bytes()]).await.map_err(failed)?;
     }

@@ -8,10 +8,10 @@ use redrive_core::queue::{Pause, Queue, QueueName, QueueSettings};
 use redrive_core::time::Timestamp;
 use redrive_store::{
     CreateQueue, DeleteQueue, Limit, Now, PauseQueue, QueueError, QueueNotFound, StoreError, UpdateQueue,
+    json,
 };
 use tokio_postgres::Row;
 
-use crate::config;
 use crate::error::{Fault, damaged};
 use crate::row::{count, millis, time};
 use crate::session::{Session, one};
@@ -80,12 +80,12 @@ impl Known {
         let name: &str = row.try_get(1).map_err(column)?;
         let broken = |problem: String| damaged(format!("the queue {name}"), problem);
         let version: i64 = row.try_get(3).map_err(column)?;
-        let config = config::read(&row.try_get(5).map_err(column)?).map_err(broken)?;
+        let config = json::read(&row.try_get(5).map_err(column)?).map_err(broken)?;
         let queue = Queue {
             name: QueueName::new(name).map_err(|error| broken(error.to_string()))?,
             created_at: time(row.try_get(2).map_err(column)?),
             version: u64::try_from(version).unwrap_or_default(),
-            pauses: config::read_pauses(&row.try_get(6).map_err(column)?).map_err(broken)?,
+            pauses: json::read_pauses(&row.try_get(6).map_err(column)?).map_err(broken)?,
             config,
         };
         Ok(Self {
@@ -158,7 +158,7 @@ impl Shared {
         }
         let settings = request.config.over(&self.options.defaults);
         self.check_settings(&session, &request.name, &settings).await?;
-        let params = (request.name.as_str(), millis(now), config::write(&request.config));
+        let params = (request.name.as_str(), millis(now), json::write(&request.config));
         let rows = session.rows(&sql.queue_insert, &[&params.0, &params.1, &params.2]).await?;
         let known = read_one(&rows, &self.options.defaults)?;
         self.write_keys(&session, &known).await?;
@@ -176,7 +176,7 @@ impl Shared {
         }
         let settings = request.config.over(&self.options.defaults);
         self.check_settings(&session, &request.name, &settings).await?;
-        let config = config::write(&request.config);
+        let config = json::write(&request.config);
         let rows = session.rows(&self.link.sql.queue_update, &[&known.id, &config]).await?;
         let known = read_one(&rows, &self.options.defaults)?;
         self.write_keys(&session, &known).await?;
@@ -191,7 +191,7 @@ impl Shared {
         let known = self.there(&session, &request.name).await?;
         let mut pauses = known.queue.pauses.clone();
         pauses.set(request.key.clone(), request.pause, now)?;
-        let pauses = config::write_pauses(&pauses);
+        let pauses = json::write_pauses(&pauses);
         let rows = session.rows(&self.link.sql.queue_pause, &[&known.id, &pauses]).await?;
         let known = read_one(&rows, &self.options.defaults)?;
         self.write_keys(&session, &known).await?;

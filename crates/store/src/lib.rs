@@ -21,6 +21,7 @@ mod enqueue;
 pub mod error;
 mod expire;
 mod filter;
+pub mod json;
 mod lease;
 mod limit;
 mod list;

@@ -13,7 +13,7 @@ use redrive_core::time::{Millis, Timestamp};
 use serde_json::{Map, Value, json};
 
 /// What is wrong with a configuration that was read.
-pub(crate) type Problem = String;
+pub type Problem = String;
 
 fn put<T>(map: &mut Map<String, Value>, name: &str, value: Option<T>, write: impl FnOnce(T) -> Value) {
     if let Some(value) = value {
@@ -54,7 +54,7 @@ fn breaker(breaker: Option<BreakerConfig>) -> Value {
 }
 
 /// Writes a configuration.
-pub(crate) fn write(config: &QueueConfig) -> Value {
+pub fn write(config: &QueueConfig) -> Value {
     let mut map = Map::new();
     let to = &mut map;
     put(to, "lease_timeout", config.lease_timeout, millis);
@@ -87,7 +87,7 @@ pub(crate) fn write(config: &QueueConfig) -> Value {
 }
 
 /// Writes settings as the configuration that sets all of them.
-pub(crate) fn write_settings(settings: &QueueSettings) -> Value {
+pub fn write_settings(settings: &QueueSettings) -> Value {
     let settings = settings.clone();
     let retry = settings.retry;
     write(&QueueConfig {
@@ -116,7 +116,7 @@ pub(crate) fn write_settings(settings: &QueueSettings) -> Value {
 }
 
 /// Writes what a queue may hold.
-pub(crate) fn write_limits(limits: Limits) -> Value {
+pub fn write_limits(limits: Limits) -> Value {
     json!({
         "classes_per_queue": limits.classes_per_queue,
         "dedup_keys_per_queue": limits.dedup_keys_per_queue,
@@ -202,7 +202,7 @@ fn field<T>(
 }
 
 /// Reads a configuration.
-pub(crate) fn read(value: &Value) -> Result<QueueConfig, Problem> {
+pub fn read(value: &Value) -> Result<QueueConfig, Problem> {
     let map = value.as_object().ok_or("the configuration is not an object")?;
     Ok(QueueConfig {
         lease_timeout: field(map, "lease_timeout", span)?,
@@ -251,7 +251,7 @@ fn read_pause(value: &Value) -> Result<Pause, Problem> {
 }
 
 /// Writes what is paused.
-pub(crate) fn write_pauses(pauses: &Pauses) -> Value {
+pub fn write_pauses(pauses: &Pauses) -> Value {
     let mut map = Map::new();
     put(&mut map, "queue", pauses.queue, write_pause);
     if !pauses.keys.is_empty() {
@@ -262,7 +262,7 @@ pub(crate) fn write_pauses(pauses: &Pauses) -> Value {
 }
 
 /// Reads what is paused.
-pub(crate) fn read_pauses(value: &Value) -> Result<Pauses, Problem> {
+pub fn read_pauses(value: &Value) -> Result<Pauses, Problem> {
     let queue = value.get("queue").map(read_pause).transpose()?;
     let keys = value.get("keys").and_then(Value::as_object).into_iter().flatten();
     let keys = keys.map(|(key, pause)| Ok((said(FairnessKey::new(key))?, read_pause(pause)?)));

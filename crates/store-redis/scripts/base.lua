@@ -1,0 +1,124 @@
+-- What every script begins with: the clock, the queues it is about, and how a message is written down.
+--
+-- KEYS come in pairs, one for each queue: its record, `…{id}:q`, and `…{id}:!`, which never exists. While the slot of the
+-- queue is moved to another node of a cluster, a command that names a key which is not there is turned away as a whole, so
+-- that no script runs on half of a queue. All other keys of the queue are made from the first one and lie in its slot.
+--
+-- ARGV[1] is the time, or empty where the clock of the server is asked.
+
+local clock = tonumber(ARGV[1])
+if not clock then
+  local time = redis.call('TIME')
+  clock = time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+-- Numbers above 10^14 would be written with an exponent.
+local function text(number)
+  return string.format('%.0f', number)
+end
+
+-- The queue of the nth pair of keys; nothing where it is not there any more.
+local function open(n)
+  local key = KEYS[2 * n - 1]
+  local is = redis.call('HMGET', key, 'stamp', 'floor', 'place', 'leases', 'turn', 'owed', 'fence')
+  if not is[1] then return nil end
+  local floor = tonumber(is[2])
+  return {
+    key = key, at = string.sub(key, 1, -2), stamp = is[1], now = math.max(clock, floor), floor = floor,
+    place = tonumber(is[3]), leases = tonumber(is[4]), turn = tonumber(is[5]), owed = tonumber(is[6]),
+    fence = is[7], counts = {},
+  }
+end
+
+local function count(queue, name, number)
+  queue.counts[name] = (queue.counts[name] or 0) + number
+end
+
+-- Writes down what a script has changed in the record of a queue.
+local function close(queue)
+  redis.call('HSET', queue.key, 'floor', queue.now, 'place', queue.place, 'leases', queue.leases,
+    'turn', queue.turn, 'owed', queue.owed)
+  for name, number in pairs(queue.counts) do
+    if number ~= 0 then redis.call('HINCRBY', queue.key, 'total:' .. name, number) end
+  end
+end
+
+-- The next place at the back of every line.
+local function next_place(queue)
+  queue.place = queue.place + 1
+  return queue.place
+end
+
+-- Where a message stands, as one line of words:
+--
+--   phase visible_at place priority expires_at attempts deliveries deliveries_before redrives max_attempts lease_timeout
+--   class load created_at kept key
+--
+-- and behind it, of a leased one: lease leased_at deadline entry consumer; of a dead one: reason died_at fingerprint; of a
+-- done one: done_at. `-` is nothing. `key` and `consumer` begin with a colon and have %XX for white space. `kept` names what
+-- else is kept of it, a letter for each: f(ailures), c(heckpoint), n(ote of its redrive), h(ow it died), o(rigin),
+-- w(indow) or u(nique) of its dedup key.
+--
+-- The phases: d(elayed), waiting for its time; r(eady), in a line; l(eased); x, dead; k(ept), done.
+local WORDS = '^(%a) (%d+) (%d+) (%d) (%S+) (%d+) (%d+) (%d+) (%d+) (%S+) (%S+) (%d+) (%d+) (%d+) (%S+) (%S+) ?(.*)$'
+
+local function parse(line)
+  local m = { line = line }
+  local phase, visible, place, priority, expires, attempts, deliveries, before, redrives, max, time, class, load, created, kept, key, rest =
+    string.match(line, WORDS)
+  m.phase, m.visible, m.place, m.priority = phase, tonumber(visible), tonumber(place), tonumber(priority)
+  m.expires, m.attempts, m.deliveries, m.before = tonumber(expires), tonumber(attempts), tonumber(deliveries), tonumber(before)
+  m.redrives, m.max, m.time, m.class = tonumber(redrives), tonumber(max), tonumber(time), class
+  m.load, m.created, m.kept, m.key = tonumber(load), created, kept, key
+  if phase == 'l' then
+    m.lease, m.leased_at, m.deadline, m.entry, m.consumer = string.match(rest, '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
+    m.deadline = tonumber(m.deadline)
+  elseif phase == 'x' then
+    m.reason, m.died_at, m.print = string.match(rest, '^(%S+) (%S+) (%S+)$')
+  elseif phase == 'k' then
+    m.done_at = rest
+  end
+  return m
+end
+
+local function maybe(number)
+  if number then return text(number) end
+  return '-'
+end
+
+local function line_of(m)
+  local line = table.concat({ m.phase, text(m.visible), text(m.place), m.priority, maybe(m.expires), m.attempts, m.deliveries,
+    m.before, m.redrives, maybe(m.max), maybe(m.time), m.class, m.load, m.created, m.kept, m.key }, ' ')
+  if m.phase == 'l' then
+    return table.concat({ line, m.lease, m.leased_at, text(m.deadline), m.entry, m.consumer }, ' ')
+  elseif m.phase == 'x' then
+    return table.concat({ line, m.reason, m.died_at, m.print }, ' ')
+  elseif m.phase == 'k' then
+    return line .. ' ' .. m.done_at
+  end
+  return line
+end
+
+local function keeps(m, letter)
+  return string.find(m.kept, letter, 1, true)
+end
+
+local function keep(m, letter)
+  if m.kept == '-' then
+    m.kept = letter
+  elseif not keeps(m, letter) then
+    m.kept = m.kept .. letter
+  end
+end
+
+local function drop(m, letter)
+  m.kept = string.gsub(m.kept, letter, '')
+  if m.kept == '' then m.kept = '-' end
+end
+
+local function lane_of(m)
+  local charged = m.attempts
+  if m.phase == 'l' then charged = charged - 1 end
+  if charged <= 0 and m.redrives == 0 then return 'f' end
+  return 'r'
+end

@@ -1,0 +1,31 @@
+-- lapse: ready | delayed → dead, for messages that nobody has touched since it was seen that they can never be handed out again.
+--
+-- ARGV: time, stamp, most classes, whether there is a queue that the dead go to, what `capped` was when all that are
+-- over a cap were looked for, and all were found; of each message its id, the line that was seen, the reason, the fingerprint.
+local queue = open(1)
+if not queue then return { 'gone' } end
+if queue.stamp ~= ARGV[2] then return { 'stale' } end
+local to
+if ARGV[4] == '1' then
+  to = open(2)
+end
+
+local answers = {}
+for i = 6, #ARGV, 4 do
+  local id = ARGV[i]
+  local line = redis.call('HGET', queue.at .. 'p', id)
+  local m = line and line == ARGV[i + 1] and parse(line)
+  if m and (m.phase == 'd' or m.phase == 'r') then
+    local pair, attempts = pair_of(queue, m.class), m.attempts
+    unwait(queue, id, m)
+    local moved = die(queue, id, m, ARGV[i + 2], ARGV[i + 3], to, tonumber(ARGV[3]))
+    answers[#answers + 1] = { 'e', pair, attempts, moved }
+    count(queue, 'lapse', 1)
+  else
+    answers[#answers + 1] = { 'l' }
+  end
+end
+if ARGV[5] ~= '' and redis.call('HGET', queue.key, 'capped') == ARGV[5] then redis.call('HDEL', queue.key, 'capped') end
+if to then close(to) end
+close(queue)
+return { 'ok', queue.now, answers }

@@ -1,0 +1,130 @@
+-- The lines in which ready messages stand, and the way into and out of them.
+--
+-- A line is a list for each lane, key, priority and class (`r:lane:priority:class:key`), in the order of places: an entry is
+-- `place:id`. Which lines a key has, the first to be served first, is in `l:lane:key`; which keys have any, the next to
+-- be served first, is in `ring:lane`; where every line begins, in `heads`. The retry lane is known by attempts as well,
+-- in `tries`, for whoever looks for a probe.
+local PRIORITY = 562949953421312 -- 2^49: places of one priority lie before those of the next
+
+local function stands(m)
+  return m.priority .. ':' .. m.class .. ':' .. m.key
+end
+
+-- Writes down that a line begins at that place.
+local function begins(queue, lane, m, place)
+  redis.call('ZADD', queue.at .. 'l:' .. lane .. ':' .. m.key, (9 - m.priority) * PRIORITY + place, m.priority .. ':' .. m.class)
+  redis.call('ZADD', queue.at .. 'heads', place, lane .. ':' .. stands(m))
+  queue.turn = queue.turn + 1
+  redis.call('ZADD', queue.at .. 'ring:' .. lane, 'NX', queue.turn, m.key)
+end
+
+-- Looks where a line begins, after it was changed.
+local function look(queue, lane, m)
+  local line = lane .. ':' .. stands(m)
+  local first = redis.call('LINDEX', queue.at .. 'r:' .. line, 0)
+  if first then
+    begins(queue, lane, m, tonumber(string.match(first, '^%d+')))
+    return
+  end
+  redis.call('ZREM', queue.at .. 'heads', line)
+  local lines = queue.at .. 'l:' .. lane .. ':' .. m.key
+  redis.call('ZREM', lines, m.priority .. ':' .. m.class)
+  if redis.call('EXISTS', lines) == 0 then
+    redis.call('ZREM', queue.at .. 'ring:' .. lane, m.key)
+    redis.call('HDEL', queue.at .. 'turns:' .. lane, m.key)
+  end
+end
+
+-- Puts a message into its line: at the end, where its place is the last, or to where it belongs.
+local function stand(queue, id, m)
+  local lane = lane_of(m)
+  local line = queue.at .. 'r:' .. lane .. ':' .. stands(m)
+  local entry = text(m.place) .. ':' .. id
+  local function place_at(index)
+    local at = redis.call('LINDEX', line, index)
+    return at and tonumber(string.match(at, '^%d+'))
+  end
+  local last = place_at(-1)
+  if not last or last < m.place then
+    redis.call('RPUSH', line, entry)
+    if not last then begins(queue, lane, m, m.place) end
+  elseif m.place < place_at(0) then
+    redis.call('LPUSH', line, entry)
+    begins(queue, lane, m, m.place)
+  else
+    local from, found = 0, nil
+    while not found do
+      for _, other in ipairs(redis.call('LRANGE', line, from, from + 99)) do
+        if tonumber(string.match(other, '^%d+')) > m.place then
+          found = other
+          break
+        end
+      end
+      from = from + 100
+    end
+    redis.call('LINSERT', line, 'BEFORE', found, entry)
+  end
+  if lane == 'r' then redis.call('ZADD', queue.at .. 'tries', m.attempts, id) end
+end
+
+-- Takes a message out of its line, wherever it stands there.
+local function step_out(queue, id, m)
+  local lane = lane_of(m)
+  local line = queue.at .. 'r:' .. lane .. ':' .. stands(m)
+  local first, last = redis.call('LINDEX', line, 0), redis.call('LINDEX', line, -1)
+  if first then
+    local ahead = m.place - tonumber(string.match(first, '^%d+'))
+    local behind = tonumber(string.match(last, '^%d+')) - m.place
+    redis.call('LREM', line, behind < ahead and -1 or 1, text(m.place) .. ':' .. id)
+    if ahead <= 0 then look(queue, lane, m) end
+  end
+  redis.call('ZREM', queue.at .. 'over', id)
+  if lane == 'r' then redis.call('ZREM', queue.at .. 'tries', id) end
+end
+
+local function delayed(m, id)
+  return string.format('%016.0f:%s', m.place, id)
+end
+
+-- Puts a waiting message to where it waits, and writes it down: the place is its own already.
+local function wait(queue, id, m)
+  if m.visible > queue.now then
+    m.phase = 'd'
+    redis.call('ZADD', queue.at .. 'delayed', m.visible, delayed(m, id))
+  else
+    m.phase = 'r'
+    stand(queue, id, m)
+  end
+  if m.expires then redis.call('ZADD', queue.at .. 'ttl', m.expires, id) end
+  redis.call('HSET', queue.at .. 'p', id, line_of(m))
+end
+
+-- Takes a waiting message from where it waits.
+local function unwait(queue, id, m)
+  if m.phase == 'd' then
+    redis.call('ZREM', queue.at .. 'delayed', delayed(m, id))
+  else
+    step_out(queue, id, m)
+  end
+  if m.expires then redis.call('ZREM', queue.at .. 'ttl', id) end
+end
+
+-- Lets those stand in line whose time has come, in the order in which it came. Every script that lets another message stand in
+-- line does this first, so that lines are in the order of time. A thousand at a time: what is beyond has to wait, and
+-- whoever is ready meanwhile stands before it.
+local PROMOTED = 1000
+local function promote(queue)
+  local due = redis.call('ZRANGEBYSCORE', queue.at .. 'delayed', '-inf', queue.now, 'LIMIT', 0, PROMOTED)
+  for _, member in ipairs(due) do
+    local id = string.sub(member, 18)
+    local line = redis.call('HGET', queue.at .. 'p', id)
+    redis.call('ZREM', queue.at .. 'delayed', member)
+    if line then
+      local m = parse(line)
+      m.phase, m.place = 'r', next_place(queue)
+      stand(queue, id, m)
+      redis.call('HSET', queue.at .. 'p', id, line_of(m))
+    end
+  end
+  return #due == PROMOTED
+end

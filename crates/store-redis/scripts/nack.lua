@@ -1,0 +1,27 @@
+-- nack: leased → delayed | ready | dead, and bury, which is a nack whose verdict is known. The judge has spoken; what is left is to
+-- see whether the retry would come too late.
+--
+-- The word of a queue is the number of the queue that its dead go to, or empty. Of an item: the sentence (`r` or `d`), the delay and
+-- its rule or the reason, the fingerprint, the error, whether there is a checkpoint, and the checkpoint; the cause; and how many
+-- classes a queue may have.
+local refused = refusals('l')
+if refused then return { 'ok', now_of(), refused } end
+
+local answers = {}
+for i = 1, items do
+  local queue, id = queue_of(i), word(i, 2)
+  local m, why = held(i, 'l')
+  if m then
+    touched[queue.at .. id] = true
+    if word(i, 9) == '1' then checkpoint(queue, id, m, word(i, 10), point_size(queue, id, m)) end
+    answers[i] = ended(queue, id, m, {
+      dies = word(i, 4) == 'd', delay = tonumber(word(i, 5)), rule = word(i, 6), reason = word(i, 5), print = word(i, 7),
+      error = word(i, 8), cause = word(i, 11), to = queues[tonumber(queue.word)], max_classes = tonumber(word(i, 12)),
+    })
+    count(queue, word(i, 11) == 'b' and 'bury' or 'nack', 1)
+  else
+    answers[i] = { why }
+  end
+end
+for _, queue in ipairs(queues) do close(queue) end
+return { 'ok', now_of(), answers }

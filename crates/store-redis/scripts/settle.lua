@@ -1,0 +1,79 @@
+-- How a batch of settlements begins: the queues, the messages that are under the leases that are meant, and, where it is all or
+-- nothing, whether all of them are.
+--
+-- ARGV: time, all or nothing (2 where it cannot be all any more), how many words an item has, queues; of each queue its stamp and one word of the verb; then the
+-- items, each beginning with its queue, the message and the lease, which is empty for whichever is current.
+local all, words, number = ARGV[2] ~= '0', tonumber(ARGV[3]), tonumber(ARGV[4])
+local first = 4 + 2 * number
+local items = (#ARGV - first) / words
+
+-- The word at that place of an item.
+local function word(i, place)
+  return ARGV[first + words * (i - 1) + place]
+end
+
+local queues = {}
+for n = 1, number do
+  local queue = open(n)
+  if not queue then return { 'gone', n } end
+  -- Of a queue that the dead go to, the stamp is of no interest.
+  local stamp = ARGV[3 + 2 * n]
+  if stamp ~= '*' and stamp ~= queue.stamp then return { 'stale', n } end
+  queue.word = ARGV[4 + 2 * n]
+  queues[n] = queue
+end
+
+local function queue_of(i)
+  return queues[tonumber(word(i, 1))]
+end
+
+-- The lines of all messages, in one look at each queue.
+local lines = {}
+for n, queue in ipairs(queues) do
+  local ids, where = {}, {}
+  for i = 1, items do
+    if tonumber(word(i, 1)) == n then
+      ids[#ids + 1], where[#where + 1] = word(i, 2), i
+    end
+  end
+  if #ids > 0 then
+    local found = redis.call('HMGET', queue.at .. 'p', unpack(ids))
+    for k, i in ipairs(where) do lines[i] = found[k] end
+  end
+end
+
+-- The message of an item under the lease that is meant; otherwise how the item is refused: `n`ot found, or the `l`ease is lost.
+local touched = {}
+local function held(i, after)
+  local queue, id, lease = queue_of(i), word(i, 2), word(i, 3)
+  local line = lines[i]
+  if touched[queue.at .. id] then
+    -- An earlier item of this batch was about the same message.
+    if after then return nil, after end
+    line = redis.call('HGET', queue.at .. 'p', id)
+  end
+  local m = line and parse(line)
+  if not m or m.phase == 'k' then return nil, 'n' end
+  if m.phase ~= 'l' or (lease ~= '' and lease ~= m.lease) then return nil, 'l' end
+  if lease ~= '' and string.sub(lease, 1, 4) < queue.fence then return nil, 'l' end
+  return m
+end
+
+-- What a batch answers that is all or nothing and cannot be all. `after` is how an item is refused whose message an earlier one
+-- has settled.
+local function refusals(after)
+  if not all then return nil end
+  local answers, refused = {}, ARGV[2] == '2'
+  for i = 1, items do
+    local m, why = held(i, after)
+    touched[queue_of(i).at .. word(i, 2)] = after and m and true
+    answers[i] = { m and 'a' or why }
+    refused = refused or not m
+  end
+  touched = {}
+  return refused and answers or nil
+end
+
+local function now_of()
+  return queues[1] and queues[1].now or clock
+end

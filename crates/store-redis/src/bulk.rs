@@ -1,0 +1,165 @@
+//! redrive, discard, move and reschedule: what an operator does to many messages at a time. They are looked for, and each is changed
+//! if it is still as it was seen; who was touched meanwhile is looked at again.
+
+use redrive_core::invalid::Invalid;
+use redrive_core::lifecycle::{self, Reschedule};
+use redrive_core::message::{Message, MessageId, Note, Phase};
+use redrive_core::queue::QueueName;
+use redrive_store::{Bulk, BulkRefusal, Now, QueueNotFound, Selection};
+
+use crate::error::{Fault, unavailable};
+use crate::link::Args;
+use crate::list::Search;
+use crate::queue::Known;
+use crate::reply::Reply;
+use crate::script::Verb;
+use crate::store::{LOOKS, Shared};
+use crate::words::{note_words, when_word};
+
+/// How a verb changes many messages.
+struct Change<'a> {
+    verb: &'a Verb,
+    /// The keys of another queue that it is about.
+    others: &'a [String],
+    /// The words of the verb.
+    words: Vec<String>,
+}
+
+impl Shared {
+    async fn bulk(
+        &self,
+        now: Now,
+        selection: &Selection,
+        starts: impl Fn(&Message) -> bool,
+        change: Change<'_>,
+    ) -> Result<Bulk, Fault> {
+        selection.check()?;
+        let known =
+            self.look(&selection.queue).await?.ok_or_else(|| QueueNotFound(selection.queue.clone()))?;
+        let at = self.queue_clock(now, &known).await?;
+        let search = Search {
+            filter: &selection.filter,
+            after: selection.after,
+            until: selection.until,
+            newest_first: false,
+            limit: selection.limit.get(),
+        };
+        let found = self.search(&known, &search, at, &starts).await?;
+        let mut bulk = Bulk { matched: found.seen.len() as u64, next: found.next, ..Bulk::default() };
+        if selection.dry_run || found.seen.is_empty() {
+            return Ok(bulk);
+        }
+        let mut left: Vec<(MessageId, String)> =
+            found.seen.into_iter().map(|seen| (seen.message.id(), seen.line)).collect();
+        for _ in 0..LOOKS {
+            let touched = self.step(now, &known, &change, &left, &mut bulk).await?;
+            if touched.is_empty() {
+                return Ok(bulk);
+            }
+            // Somebody was at them in between: what they are now decides.
+            let ids = redrive_store::Filter { ids: touched, ..selection.filter.clone() };
+            let again =
+                Search { filter: &ids, after: None, until: None, newest_first: false, limit: left.len() };
+            let found = self.search(&known, &again, at, &starts).await?;
+            let still: Vec<(MessageId, String)> =
+                found.seen.into_iter().map(|seen| (seen.message.id(), seen.line)).collect();
+            bulk.matched -= (ids.ids.len() - still.len()) as u64;
+            left = still;
+        }
+        Err(Fault::Again(unavailable("others were at the same messages all the time")))
+    }
+
+    /// Changes those that are as they were seen; answers who is not.
+    async fn step(
+        &self,
+        now: Now,
+        known: &Known,
+        change: &Change<'_>,
+        left: &[(MessageId, String)],
+        bulk: &mut Bulk,
+    ) -> Result<Vec<MessageId>, Fault> {
+        let keys: Vec<String> = known.keys.iter().chain(change.others).cloned().collect();
+        let mut args = Args::default();
+        args.push(self.time_arg(now)).number(2).number(change.words.len());
+        for word in &change.words {
+            args.push(word.as_str());
+        }
+        for (id, line) in left {
+            args.number(id).push(line.as_str());
+        }
+        let mut answer = Reply::of(self.link.run(change.verb, &keys, &args).await?)?;
+        if answer.text()? != "ok" {
+            return Err(Fault::Again(unavailable("the queue was deleted at this moment")));
+        }
+        let _now = answer.time()?;
+        let mut touched = Vec::new();
+        for ((id, _), mut from) in left.iter().zip(answer.replies()?) {
+            match from.text()?.as_str() {
+                "e" => bulk.applied.push(*id),
+                "n" => bulk.refused.push((*id, BulkRefusal::NotFound)),
+                "d" => bulk.refused.push((*id, BulkRefusal::Duplicate(from.id()?))),
+                "c" => {
+                    let max = self.options.limits.classes_per_queue;
+                    bulk.refused.push((*id, BulkRefusal::TooManyClasses { max }));
+                }
+                "k" => {
+                    let max = self.options.limits.dedup_keys_per_queue;
+                    bulk.refused.push((*id, BulkRefusal::TooManyDedupKeys { max }));
+                }
+                _ => touched.push(*id),
+            }
+        }
+        Ok(touched)
+    }
+
+    pub(crate) async fn discard(&self, now: Now, selection: &Selection, force: bool) -> Result<Bulk, Fault> {
+        let free = |message: &Message| lifecycle::may_discard(&message.progress, force);
+        let change = Change { verb: &self.link.scripts.discard, others: &[], words: Vec::new() };
+        self.bulk(now, selection, free, change).await
+    }
+
+    pub(crate) async fn reschedule(
+        &self,
+        now: Now,
+        selection: &Selection,
+        change: Reschedule,
+    ) -> Result<Bulk, Fault> {
+        change.check()?;
+        let waits = |message: &Message| message.progress.phase == Phase::Waiting;
+        let visible = change.visible.map_or_else(String::new, when_word);
+        let priority = change.priority.map_or_else(String::new, |priority| priority.get().to_string());
+        let words = vec![visible, priority];
+        let change = Change { verb: &self.link.scripts.reschedule, others: &[], words };
+        self.bulk(now, selection, waits, change).await
+    }
+
+    pub(crate) async fn redrive(
+        &self,
+        now: Now,
+        selection: &Selection,
+        by: &Note,
+        reason: &Note,
+    ) -> Result<Bulk, Fault> {
+        let dead = |message: &Message| message.progress.death().is_some();
+        let max = self.options.limits.dedup_keys_per_queue;
+        let words = vec![max.to_string(), note_words(by, reason)];
+        let change = Change { verb: &self.link.scripts.redrive, others: &[], words };
+        self.bulk(now, selection, dead, change).await
+    }
+
+    pub(crate) async fn move_to(
+        &self,
+        now: Now,
+        selection: &Selection,
+        target: &QueueName,
+    ) -> Result<Bulk, Fault> {
+        let to = self.look(target).await?.ok_or_else(|| QueueNotFound(target.clone()))?;
+        if *target == selection.queue {
+            return Err(Invalid::unusable("target", "must be another queue").into());
+        }
+        let free = |message: &Message| lifecycle::may_move(&message.progress);
+        let words = vec![self.options.limits.classes_per_queue.to_string()];
+        let change = Change { verb: &self.link.scripts.move_to, others: &to.keys, words };
+        self.bulk(now, selection, free, change).await
+    }
+}

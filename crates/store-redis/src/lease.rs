@@ -1,0 +1,132 @@
+//! lease: ready → leased.
+
+use redrive_core::limits::BATCH_BYTES_MAX;
+use redrive_core::message::{Lane, Message};
+use redrive_core::policy::RetryLane;
+use redrive_core::queue::QueueName;
+use redrive_store::{LaneChoice, LeaseRequest, Leased, Limit, Now, Pick, StoreError, Swept};
+
+use crate::error::{Fault, unavailable};
+use crate::link::Args;
+use crate::queue::{Known, key_settings, paused_until};
+use crate::reply::Reply;
+use crate::store::{LOOKS, Shared};
+use crate::sweep::Seen;
+use crate::words::{Words, consumer_word, escape, read_content, read_kept, read_pair};
+
+/// What a consumer without a name is called in the group of the stream.
+const NAMELESS: &str = "-";
+
+/// The name of a consumer in the group of the stream, where people see it.
+pub(crate) fn group_name(consumer: &str) -> &str {
+    if consumer.is_empty() { NAMELESS } else { consumer }
+}
+
+fn args(shared: &Shared, now: Now, known: &Known, request: &LeaseRequest, swept: bool) -> Args {
+    let settings = &known.settings;
+    let (fresh, retry) = match request.lane {
+        LaneChoice::Only(lane) => (lane == Lane::Fresh, lane == Lane::Retry),
+        LaneChoice::Queue => (true, settings.retry_lane == RetryLane::Shared),
+    };
+    let (weighted, key_pauses) = key_settings(known);
+    let (pick, avoid) = match request.pick {
+        Pick::Fair => ("fair", String::new()),
+        Pick::Probe { avoid } => ("probe", avoid.map_or_else(String::new, |id| id.to_string())),
+    };
+    let mut args = Args::default();
+    args.push(shared.time_arg(now))
+        .push(known.stamp.as_str())
+        .number(request.limit.get())
+        .push(group_name(request.consumer.as_str()))
+        .push(consumer_word(&request.consumer))
+        .maybe(request.time.map(redrive_core::time::Millis::get))
+        .flag(fresh)
+        .flag(retry)
+        .number(settings.retry_share.millionths())
+        .maybe(settings.max_retries_in_flight)
+        .number(settings.lease_timeout.get())
+        .number(settings.max_lease.get())
+        .maybe(settings.retry.max_attempts)
+        .maybe(settings.max_deliveries)
+        .push(shared.link.epoch())
+        .number(BATCH_BYTES_MAX)
+        .push(known.queue.pauses.queue.map_or_else(String::new, paused_until))
+        .flag(weighted)
+        .flag(key_pauses)
+        .flag(swept)
+        .number(Limit::LEASE_SETTLES.get())
+        .push(pick)
+        .push(avoid)
+        .number(request.filter.kinds.len());
+    for kind in &request.filter.kinds {
+        args.push(escape(kind.as_str()));
+    }
+    args.number(request.filter.sources.len());
+    for source in &request.filter.sources {
+        args.push(escape(source.as_str()));
+    }
+    args
+}
+
+/// A message as `scripts/lease.lua` answers it: its id, its line, its content, and what is kept of it under which letter.
+pub(crate) fn message(queue: &QueueName, mut from: Reply) -> Result<Message, StoreError> {
+    let (id, words) = (from.id()?, Words::read(&from.text()?)?);
+    let mut message = words.message(queue, id, read_pair(" ")?);
+    read_content(&mut message, &from.bytes()?)?;
+    while from.len() >= 2 {
+        let letter = from.text()?;
+        read_kept(&mut message, &letter, &from.bytes()?)?;
+    }
+    Ok(message)
+}
+
+impl Shared {
+    pub(crate) async fn lease(&self, now: Now, request: &LeaseRequest) -> Result<Leased, Fault> {
+        request.check()?;
+        let (mut swept, mut was_swept) = (Swept::default(), false);
+        let mut now = now;
+        for _ in 0..LOOKS {
+            let known = self.there(&request.queue).await?;
+            let args = args(self, now, &known, request, was_swept);
+            let mut answer = Reply::of(self.link.run(&self.link.scripts.lease, &known.keys, &args).await?)?;
+            match answer.text()?.as_str() {
+                "ok" => {
+                    let (at, more) = (answer.time()?, answer.number()? > 0);
+                    let messages = answer.replies()?.into_iter().map(|from| message(&request.queue, from));
+                    let messages = messages.collect::<Result<Vec<_>, _>>();
+                    let messages = messages.map_err(|error| {
+                        // They are leased, and nobody gets them: their leases will run out.
+                        tracing::error!(%error, queue = %request.queue, "what was leased cannot be read");
+                        error
+                    })?;
+                    return Ok(Leased { at, messages, more, swept });
+                }
+                "sweep" => {
+                    let at = answer.time()?;
+                    // The rest of the call is at the time at which it began.
+                    if now != Now::Store {
+                        now = Now::At(at);
+                    }
+                    let overdue = seen(&request.queue, answer.replies()?)?;
+                    let lapsing = seen(&request.queue, answer.replies()?)?;
+                    swept
+                        .expired
+                        .extend(self.expire_seen(now, at, &known, overdue, None, request.seed).await?);
+                    swept.lapsed.extend(self.lapse_seen(now, at, &known, lapsing, None).await?);
+                    was_swept = true;
+                }
+                _ => self.forget(&request.queue),
+            }
+        }
+        Err(Fault::Again(unavailable("the queue is changed all the time")))
+    }
+}
+
+/// Messages that were seen, without those that are gone.
+pub(crate) fn seen(queue: &QueueName, replies: Vec<Reply>) -> Result<Vec<Seen>, StoreError> {
+    let mut all = Vec::with_capacity(replies.len());
+    for from in replies {
+        all.extend(Seen::read(queue, from)?);
+    }
+    Ok(all)
+}

@@ -1,0 +1,35 @@
+//! The same queue on Redis and Redis Cluster.
+//!
+//! What is ready lies in lists, one for each lane, fairness key, priority and class; what is in flight in one stream with a consumer group
+//! for each queue, so that `XPENDING` is the table of leases; deadlines and delays in sorted sets, everything else in hashes. Every
+//! verb is a script in `scripts/`, which the server runs alone and as a whole; all keys of a queue are in one slot ([`keys`]).
+//! What a failure leads to is judged here and sent along, guarded by the lease or by the line of words that was seen ([`words`]).
+//!
+//! * [`link`]: the way to the server, or to the node of a cluster that has a key; [`greet`]: whether it is the one of before.
+//! * a file for each verb, or for the few that are alike: [`enqueue`], [`lease`], [`settle`], [`sweep`], [`bulk`], [`list`], [`count`].
+//! * [`queue`], [`registry`], [`signal`]: what is not about messages. [`durability`]: what the server promises.
+
+mod bulk;
+mod count;
+mod durability;
+mod enqueue;
+mod error;
+mod greet;
+mod keys;
+mod lease;
+mod link;
+mod list;
+mod lock;
+mod options;
+mod queue;
+mod registry;
+mod reply;
+mod script;
+mod settle;
+mod signal;
+mod store;
+mod sweep;
+mod words;
+
+pub use options::{Durability, Options, Patience, WrongOption};
+pub use store::RedisStore;

@@ -1,0 +1,411 @@
+//! Connections to the server or to the nodes of a cluster, and how a script gets to the one that has its keys.
+//!
+//! The library's own cluster client tries again whatever was lost with a connection. Of a script that hands messages out that must
+//! not be done behind the back of who asked, so the way to a node is ours: a table of slots, a connection to each node, and what
+//! to do when a node says that a slot is elsewhere.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, Cmd, Value};
+
+use crate::error::{Fault, Turned, unavailable, unreached};
+use crate::keys::{Keys, SLOTS, slot};
+use crate::options::{Address, Options, Patience};
+use crate::reply::Reply;
+use crate::script::{Scripts, Verb};
+
+/// How often a call follows a node that sends it elsewhere.
+const REDIRECTS_MAX: usize = 5;
+/// The first and the longest pause before a server is asked again that could not answer.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(250));
+
+/// The arguments of a script.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Args(Vec<Vec<u8>>);
+
+impl Args {
+    pub(crate) fn push(&mut self, arg: impl Into<Vec<u8>>) -> &mut Self {
+        self.0.push(arg.into());
+        self
+    }
+
+    pub(crate) fn number(&mut self, number: impl ToString) -> &mut Self {
+        self.push(number.to_string())
+    }
+
+    /// A number that may be missing, which is an empty word.
+    pub(crate) fn maybe(&mut self, number: Option<impl ToString>) -> &mut Self {
+        self.push(number.map_or_else(String::new, |number| number.to_string()))
+    }
+
+    pub(crate) fn flag(&mut self, flag: bool) -> &mut Self {
+        self.push(if flag { "1" } else { "0" })
+    }
+}
+
+/// The way to the server.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) keys: Keys,
+    pub(crate) scripts: Scripts,
+    pub(crate) cluster: bool,
+    address: AddressOf,
+    patience: Patience,
+    nodes: Mutex<HashMap<String, Node>>,
+    /// The node of each slot, as far as it is known.
+    slots: Mutex<Vec<Option<String>>>,
+    epoch: AtomicU16,
+    first_epoch: u16,
+    /// Masters of a cluster by their addresses: what each calls itself, whom it follows, and whether it was met.
+    masters: Mutex<HashMap<String, Master>>,
+}
+
+/// A master of a cluster.
+#[derive(Debug, Clone)]
+struct Master {
+    id: String,
+    followed: String,
+    met: bool,
+}
+
+/// A connection to a node.
+#[derive(Clone)]
+struct Node {
+    connection: MultiplexedConnection,
+    /// Which of the connections to that node it is.
+    number: u64,
+}
+
+impl std::fmt::Debug for Node {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Node({})", self.number)
+    }
+}
+
+/// An address that does not print its password.
+struct AddressOf(Address);
+
+impl std::fmt::Debug for AddressOf {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Address(…)")
+    }
+}
+
+impl Link {
+    pub(crate) fn new(options: &Options, address: Address) -> Self {
+        Self {
+            keys: Keys::new(&options.prefix),
+            scripts: Scripts::new(),
+            cluster: address.cluster,
+            patience: options.patience,
+            nodes: Mutex::default(),
+            slots: Mutex::new(vec![None; usize::from(SLOTS)]),
+            epoch: AtomicU16::new(options.first_epoch),
+            first_epoch: options.first_epoch,
+            masters: Mutex::default(),
+            address: AddressOf(address),
+        }
+    }
+
+    fn nodes(&self) -> MutexGuard<'_, HashMap<String, Node>> {
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn slots(&self) -> MutexGuard<'_, Vec<Option<String>>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The epoch of lease ids, as four digits.
+    pub(crate) fn epoch(&self) -> String {
+        format!("{:04x}", self.epoch.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn first_epoch(&self) -> u16 {
+        self.first_epoch
+    }
+
+    pub(crate) fn raise_epoch(&self, to: u16) {
+        self.epoch.fetch_max(to, Ordering::AcqRel);
+    }
+
+    fn masters(&self) -> MutexGuard<'_, HashMap<String, Master>> {
+        self.masters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A master to which a connection was made is met, unless it is the one that was met there before.
+    pub(crate) fn to_meet(&self, address: &str, id: &str, followed: &str) {
+        let mut masters = self.masters();
+        if masters.get(address).is_none_or(|known| known.id != id) {
+            let master = Master { id: id.to_owned(), followed: followed.to_owned(), met: false };
+            masters.insert(address.to_owned(), master);
+        }
+    }
+
+    pub(crate) fn not_met(&self) -> Vec<(String, String, String)> {
+        let masters = self.masters();
+        let unknown = masters.iter().filter(|(_, master)| !master.met);
+        unknown
+            .map(|(address, master)| (address.clone(), master.id.clone(), master.followed.clone()))
+            .collect()
+    }
+
+    pub(crate) fn was_met(&self, address: &str, id: &str) {
+        if let Some(master) = self.masters().get_mut(address).filter(|master| master.id == id) {
+            master.met = true;
+        }
+    }
+
+    /// The node that has a key, where it is known.
+    pub(crate) fn node_of(&self, key: &str) -> Option<String> {
+        self.slots().get(usize::from(slot(key))).cloned().flatten()
+    }
+
+    /// The nodes that the address names.
+    pub(crate) fn seeds(&self) -> &[String] {
+        &self.address.0.nodes
+    }
+
+    /// A client for one node, for connections of another kind.
+    pub(crate) fn client(&self, node: &str) -> Result<Client, Fault> {
+        Client::open(self.address.0.url(node)).map_err(|error| Fault::Undone(unreached(error)))
+    }
+
+    async fn node(&self, address: &str) -> Result<Node, Fault> {
+        if let Some(node) = self.nodes().get(address) {
+            return Ok(node.clone());
+        }
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(self.patience.connection))
+            .set_response_timeout(Some(self.patience.answer));
+        let client = self.client(address)?;
+        let connection = client.get_multiplexed_async_connection_with_config(&config).await;
+        let connection = connection.map_err(|error| Fault::Again(unreached(error)))?;
+        let mut node = Node { connection, number: 0 };
+        // Before anybody uses it: whom it leads to may be another than before.
+        self.greet(address, &mut node.connection).await?;
+        let mut nodes = self.nodes();
+        node.number = nodes.values().map(|node| node.number).max().unwrap_or_default() + 1;
+        // Another call may have been faster; whose connection is used does not matter.
+        nodes.insert(address.to_owned(), node.clone());
+        Ok(node)
+    }
+
+    /// Gives up a connection, unless it was given up already.
+    fn give_up(&self, address: &str, number: u64) {
+        let mut nodes = self.nodes();
+        if nodes.get(address).is_some_and(|node| node.number == number) {
+            nodes.remove(address);
+        }
+        drop(nodes);
+        if self.cluster {
+            self.slots()
+                .iter_mut()
+                .filter(|node| node.as_deref() == Some(address))
+                .for_each(|node| *node = None);
+        }
+    }
+
+    /// The node that has a key, as far as it is known.
+    async fn address_of(&self, key: &str) -> Result<String, Fault> {
+        if !self.cluster {
+            return Ok(self.seeds().first().cloned().unwrap_or_default());
+        }
+        let slot = usize::from(slot(key));
+        if let Some(Some(address)) = self.slots().get(slot) {
+            return Ok(address.clone());
+        }
+        self.read_slots().await?;
+        let known = self.slots().get(slot).cloned().flatten();
+        known.ok_or_else(|| Fault::Again(unavailable("no node of the cluster has the slot")))
+    }
+
+    /// Asks the cluster which node has which slots; the first node that answers is believed.
+    async fn read_slots(&self) -> Result<(), Fault> {
+        let mut asked: Vec<String> = self.nodes().keys().cloned().collect();
+        asked.extend(self.seeds().iter().filter(|seed| !asked.contains(seed)).cloned().collect::<Vec<_>>());
+        let mut last = Fault::Again(unavailable("the cluster has no nodes"));
+        for address in asked {
+            match self.slots_said_by(&address).await {
+                Ok(said) => {
+                    let mut slots = self.slots();
+                    slots.iter_mut().for_each(|node| *node = None);
+                    for (first, end, node) in said {
+                        for slot in first..=end {
+                            if let Some(known) = slots.get_mut(slot) {
+                                *known = Some(node.clone());
+                            }
+                        }
+                    }
+                    return Ok(());
+                }
+                Err(fault) => last = fault,
+            }
+        }
+        Err(last)
+    }
+
+    async fn slots_said_by(&self, address: &str) -> Result<Vec<(usize, usize, String)>, Fault> {
+        let mut node = self.node(address).await?;
+        let answer = node.connection.send_packed_command(redis::cmd("CLUSTER").arg("SLOTS")).await;
+        let answer = answer.and_then(Value::extract_error);
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(error) => {
+                self.give_up(address, node.number);
+                return Err(Fault::Again(unreached(error)));
+            }
+        };
+        let mut said = Vec::new();
+        let mut rows = Reply::of(answer)?;
+        for _ in 0..rows.len() {
+            let mut row = rows.reply()?;
+            let (first, end) = (row.number()?, row.number()?);
+            let mut master = row.reply()?;
+            let (host, port) = (master.text()?, master.number()?);
+            // A node that does not know its own address answers an empty one.
+            let host = if host.is_empty() {
+                address.rsplit_once(':').map_or(address, |(host, _)| host)
+            } else {
+                &host
+            };
+            let (first, end) =
+                (usize::try_from(first).unwrap_or_default(), usize::try_from(end).unwrap_or_default());
+            said.push((first, end, format!("{host}:{port}")));
+        }
+        Ok(said)
+    }
+
+    /// Sends a command to the node that has the key.
+    pub(crate) async fn send(&self, key: &str, command: &Cmd, writes: bool) -> Result<Value, Fault> {
+        self.follow(key, command, writes).await.map_err(|turned| match turned {
+            Turned::Failed(fault) | Turned::Lost(fault) => fault,
+            Turned::NoScript | Turned::Elsewhere { .. } => {
+                Fault::Again(unavailable("the nodes of the cluster disagree about who has a slot"))
+            }
+        })
+    }
+
+    async fn follow(&self, key: &str, command: &Cmd, writes: bool) -> Result<Value, Turned> {
+        let mut address = self.address_of(key).await.map_err(Turned::Failed)?;
+        let mut asking = false;
+        for _ in 0..REDIRECTS_MAX {
+            match self.send_to(&address, command, writes, asking).await {
+                Err(Turned::Elsewhere { address: other, asking: once }) => {
+                    if !once && let Some(known) = self.slots().get_mut(usize::from(slot(key))) {
+                        *known = Some(other.clone());
+                    }
+                    (address, asking) = (other, once);
+                }
+                answer => return answer,
+            }
+        }
+        Err(Turned::Failed(Fault::Again(unavailable("a slot of the cluster is on its way"))))
+    }
+
+    async fn send_to(
+        &self,
+        address: &str,
+        command: &Cmd,
+        writes: bool,
+        asking: bool,
+    ) -> Result<Value, Turned> {
+        let mut node = self.node(address).await.map_err(|fault| {
+            // Who has its slots now is to be asked again.
+            self.give_up(address, 0);
+            if self.cluster {
+                self.slots()
+                    .iter_mut()
+                    .filter(|node| node.as_deref() == Some(address))
+                    .for_each(|node| *node = None);
+            }
+            Turned::Failed(fault)
+        })?;
+        let answer = if asking {
+            let mut both = redis::pipe();
+            both.cmd("ASKING").ignore().add_command(command.clone());
+            let answers: Result<Vec<Value>, _> = node.connection.send_packed_commands(&both, 0, 2).await;
+            answers.map(|mut answers| answers.pop().unwrap_or(Value::Nil)).and_then(Value::extract_error)
+        } else {
+            node.connection.send_packed_command(command).await.and_then(Value::extract_error)
+        };
+        answer.map_err(|error| {
+            let turned = Turned::of(error, writes);
+            if let Turned::Lost(_) = &turned {
+                self.give_up(address, node.number);
+            }
+            turned
+        })
+    }
+
+    /// The servers that hold something: one, or the masters of a cluster.
+    pub(crate) async fn master_addresses(&self) -> Result<Vec<String>, Fault> {
+        if !self.cluster {
+            return Ok(self.seeds().to_vec());
+        }
+        self.read_slots().await?;
+        let mut masters: Vec<String> = self.slots().iter().flatten().cloned().collect();
+        masters.sort_unstable();
+        masters.dedup();
+        Ok(masters)
+    }
+
+    /// Asks one node something that changes nothing.
+    pub(crate) async fn ask(&self, address: &str, command: &Cmd) -> Result<Value, Fault> {
+        self.send_to(address, command, false, false).await.map_err(|turned| match turned {
+            Turned::Failed(fault) | Turned::Lost(fault) => fault,
+            Turned::NoScript | Turned::Elsewhere { .. } => {
+                Fault::Again(unavailable("a node sent a question on"))
+            }
+        })
+    }
+
+    /// Runs a script at the node that has its keys.
+    pub(crate) async fn run(&self, verb: &Verb, keys: &[String], args: &Args) -> Result<Value, Fault> {
+        if self.cluster && !self.not_met().is_empty() {
+            Box::pin(self.meet_cluster()).await?;
+        }
+        let command = |name: &str, script: &str| {
+            let mut command = redis::cmd(name);
+            command.arg(script).arg(keys.len()).arg(keys);
+            args.0.iter().for_each(|arg| {
+                command.arg(arg.as_slice());
+            });
+            command
+        };
+        let key = keys.first().map_or("", String::as_str);
+        let answer = match self.follow(key, &command("EVALSHA", &verb.hash), verb.writes).await {
+            // Its text is sent along, and the node knows it from then on.
+            Err(Turned::NoScript) => self.follow(key, &command("EVAL", verb.text), verb.writes).await,
+            answer => answer,
+        };
+        answer.map_err(|turned| match turned {
+            Turned::Failed(fault) | Turned::Lost(fault) => fault,
+            Turned::NoScript | Turned::Elsewhere { .. } => {
+                tracing::warn!(script = verb.name, "a script was turned away");
+                Fault::Again(unavailable("the script was turned away"))
+            }
+        })
+    }
+
+    /// Tries again what was not begun, as long as a server may be busy.
+    pub(crate) async fn again<T, F>(&self, mut step: impl FnMut() -> F) -> Result<T, Fault>
+    where
+        F: Future<Output = Result<T, Fault>>,
+    {
+        let (mut pause, mut waited) = (PAUSES.0, Duration::ZERO);
+        loop {
+            match step().await {
+                Err(Fault::Again(_)) if waited < self.patience.busy => {
+                    tokio::time::sleep(pause).await;
+                    waited += pause;
+                    pause = (pause * 2).min(PAUSES.1);
+                }
+                answer => return answer,
+            }
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! A lock over all instances: `SET NX PX` with a token, renewed while it is held, and let go by its owner alone.
+//!
+//! It saves work and keeps people from stepping on each other's toes; whatever is done under it is right without it, because a lock
+//! that ended while its owner was stopped is somebody else's.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::Value;
+
+use crate::error::{Fault, unavailable};
+use crate::link::{Args, Link};
+
+/// How long a lock is held without being renewed.
+const LIFETIME: Duration = Duration::from_secs(30);
+/// The pause before a lock is tried again that somebody else holds, and how often it is.
+const PAUSE: Duration = Duration::from_millis(5);
+const TRIES: usize = 2_000;
+
+/// A lock that is held. It is let go when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    link: Arc<Link>,
+    key: String,
+    token: String,
+}
+
+impl Lock {
+    /// Waits until nobody else holds it.
+    pub(crate) async fn take(link: &Arc<Link>, token: String, name: &str) -> Result<Self, Fault> {
+        let key = link.keys.lock(name);
+        let lifetime = LIFETIME.as_millis().to_string();
+        let command = redis::cmd("SET").arg(&key).arg(&token).arg("NX").arg("PX").arg(lifetime).clone();
+        for _ in 0..TRIES {
+            if link.send(&key, &command, true).await? != Value::Nil {
+                return Ok(Self { link: Arc::clone(link), key, token });
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        Err(Fault::Undone(unavailable("another instance changes queues all the time")))
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        let (link, key, token) = (Arc::clone(&self.link), self.key.clone(), self.token.clone());
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        runtime.spawn(async move {
+            let mut args = Args::default();
+            args.push(token);
+            // One that is not let go ends by itself.
+            drop(link.run(&link.scripts.lock_release, &[key], &args).await);
+        });
+    }
+}

@@ -1,0 +1,212 @@
+//! What a store is opened with.
+
+use std::fmt;
+use std::time::Duration;
+
+use redrive_core::limits::Limits;
+use redrive_core::queue::QueueSettings;
+use thiserror::Error;
+
+/// The longest prefix of keys, in bytes.
+const PREFIX_MAX: usize = 64;
+
+/// Why options are wrong. Nothing of the address is in it: it may hold a password.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum WrongOption {
+    /// The address.
+    #[error(
+        "must be redis://USER:PASSWORD@HOST:PORT/DATABASE, rediss:// for TLS, or redis+cluster://HOST:PORT,HOST:PORT,… \
+         (rediss+cluster:// for TLS), with %XX for each character of the user or the password that an address has another \
+         use for"
+    )]
+    Url,
+    /// The prefix of keys.
+    #[error("must be letters, digits, `.`, `_` and `-`, at most {PREFIX_MAX} of them")]
+    Prefix,
+}
+
+/// What the server must promise by its own settings. We change none of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Durability {
+    /// Whatever it is set to.
+    Any,
+    /// The end of its process loses nothing: it writes an append-only file, and evicts nothing.
+    Process,
+    /// The end of its power loses nothing either: it syncs that file before it answers (`appendfsync always`).
+    Power,
+}
+
+impl fmt::Display for Durability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Any => "any",
+            Self::Process => "process",
+            Self::Power => "power",
+        })
+    }
+}
+
+/// How long a store waits for what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// For a new connection.
+    pub connection: Duration,
+    /// For an answer; then the connection is given up, and what became of the call is not known.
+    pub answer: Duration,
+    /// For a server that says that it cannot answer now: it reads its files, a slot is on its way, a node was lost.
+    pub busy: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            connection: Duration::from_secs(5),
+            answer: Duration::from_secs(20),
+            busy: Duration::from_secs(5),
+        }
+    }
+}
+
+/// What a store is opened with.
+#[derive(Clone)]
+pub struct Options {
+    /// Where the server is: `redis://`, `rediss://`, `redis+cluster://` or `rediss+cluster://`.
+    pub url: String,
+    /// How the names of all keys begin.
+    pub prefix: String,
+    /// The settings of a queue that sets nothing.
+    pub defaults: QueueSettings,
+    /// What a queue may hold.
+    pub limits: Limits,
+    /// The first epoch of lease ids, where the server has none yet.
+    pub first_epoch: u16,
+    /// What the server must promise.
+    pub durability: Durability,
+    /// How long it waits for what.
+    pub patience: Patience,
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The address may hold a password.
+        f.debug_struct("Options").field("prefix", &self.prefix).finish_non_exhaustive()
+    }
+}
+
+impl Options {
+    /// The usual options for that address.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            prefix: "redrive".to_owned(),
+            defaults: QueueSettings::default(),
+            limits: Limits::default(),
+            first_epoch: 1,
+            durability: Durability::Process,
+            patience: Patience::default(),
+        }
+    }
+
+    /// Refuses what can never work, before anybody is asked.
+    pub fn check(&self) -> Result<(), WrongOption> {
+        Address::parse(&self.url)?;
+        let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        if self.prefix.is_empty() || self.prefix.len() > PREFIX_MAX || !self.prefix.chars().all(good) {
+            return Err(WrongOption::Prefix);
+        }
+        Ok(())
+    }
+}
+
+/// An address, taken apart.
+#[derive(Clone)]
+pub(crate) struct Address {
+    pub(crate) cluster: bool,
+    scheme: &'static str,
+    /// `user:password@`, as it was written.
+    who: String,
+    pub(crate) nodes: Vec<String>,
+    /// What follows the nodes.
+    rest: String,
+}
+
+impl Address {
+    pub(crate) fn parse(url: &str) -> Result<Self, WrongOption> {
+        let (scheme, rest) = url.split_once("://").ok_or(WrongOption::Url)?;
+        let (scheme, cluster) = match scheme {
+            "redis" => ("redis", false),
+            "rediss" => ("rediss", false),
+            "redis+cluster" => ("redis", true),
+            "rediss+cluster" => ("rediss", true),
+            _ => return Err(WrongOption::Url),
+        };
+        let (who, rest) = rest.rsplit_once('@').map_or(("", rest), |(who, rest)| (who, rest));
+        let who = if who.is_empty() { String::new() } else { format!("{who}@") };
+        let (hosts, path) = rest.split_once('/').map_or((rest, ""), |(hosts, path)| (hosts, path));
+        let nodes: Vec<String> = hosts.split(',').map(with_port).collect();
+        let rest = if path.is_empty() { String::new() } else { format!("/{path}") };
+        let address = Self { cluster, scheme, who, nodes, rest };
+        let known = address
+            .nodes
+            .iter()
+            .all(|node| !node.starts_with(':') && redis::Client::open(address.url(node)).is_ok());
+        if !known
+            || address.nodes.is_empty()
+            || (!cluster && address.nodes.len() > 1)
+            || (cluster && !path.is_empty())
+        {
+            return Err(WrongOption::Url);
+        }
+        Ok(address)
+    }
+
+    /// The address of one node.
+    pub(crate) fn url(&self, node: &str) -> String {
+        format!("{}://{}{node}{}", self.scheme, self.who, self.rest)
+    }
+}
+
+fn with_port(host: &str) -> String {
+    let has_port =
+        host.rsplit_once(':').is_some_and(|(before, _)| !before.contains(':') || before.ends_with(']'));
+    if has_port { host.to_owned() } else { format!("{host}:6379") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_or_refused_without_their_password() {
+        for url in [
+            "redis://localhost",
+            "redis://user:pa%40ss@localhost:6380/3",
+            "rediss://:secret@redis.example:6379",
+            "redis+cluster://a:1,b:2,c:3",
+            "redis://[::1]:7000",
+        ] {
+            assert!(Address::parse(url).is_ok(), "{url}");
+        }
+        for url in [
+            "",
+            "localhost",
+            "http://localhost",
+            "redis://",
+            "redis://a:1,b:2",
+            "redis://host:port",
+            "redis+cluster://a:1/2",
+        ] {
+            assert_eq!(Address::parse(url).err(), Some(WrongOption::Url), "{url}");
+        }
+        let options = Options::new("redis://:secret@localhost");
+        assert!(!format!("{options:?}").contains("secret"));
+    }
+
+    #[test]
+    fn a_prefix_cannot_move_keys_to_another_slot() {
+        for prefix in ["", "a{b}", "a b", "a:b", &"x".repeat(65)] {
+            let options = Options { prefix: prefix.to_owned(), ..Options::new("redis://localhost") };
+            assert_eq!(options.check(), Err(WrongOption::Prefix), "{prefix}");
+        }
+    }
+}

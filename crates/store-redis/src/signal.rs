@@ -1,0 +1,116 @@
+//! Signals: PUBLISH on one channel, which a cluster carries to all of its nodes.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::StreamExt;
+use redis::aio::PubSub;
+use redrive_store::{Heard, Listener, Signal};
+
+use crate::error::{Fault, unavailable, unreached};
+use crate::link::Link;
+use crate::store::Shared;
+
+/// The first and the longest pause before it is tried again to listen.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
+
+impl Shared {
+    /// Tells the other instances: who tells it, and the signals, a line each.
+    pub(crate) async fn tell(&self, signals: &[Signal]) -> Result<(), Fault> {
+        if signals.is_empty() {
+            return Ok(());
+        }
+        let mut text = self.name.clone();
+        for signal in signals {
+            text.push('\n');
+            text.push_str(&signal.encode());
+        }
+        let channel = self.link.keys.signals();
+        let key = self.link.keys.store();
+        self.link.send(&key, redis::cmd("PUBLISH").arg(&channel).arg(text), false).await?;
+        Ok(())
+    }
+}
+
+/// An instance that listens, on a connection of its own: nobody waits behind what it waits for.
+pub(crate) struct Ear {
+    link: Arc<Link>,
+    name: String,
+    listens: Option<PubSub>,
+    heard: VecDeque<Signal>,
+}
+
+impl std::fmt::Debug for Ear {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ear").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Ear {
+    pub(crate) fn new(link: Arc<Link>, name: String) -> Self {
+        Self { link, name, listens: None, heard: VecDeque::new() }
+    }
+
+    async fn listen(&self) -> Result<PubSub, Fault> {
+        let mut last = Fault::Again(unavailable("there is no node to listen to"));
+        for node in self.link.seeds() {
+            let listens = async {
+                let mut listens = self.link.client(node)?.get_async_pubsub().await.map_err(lost)?;
+                listens.subscribe(self.link.keys.signals()).await.map_err(lost)?;
+                Ok(listens)
+            };
+            match listens.await {
+                Ok(listens) => return Ok(listens),
+                Err(fault) => last = fault,
+            }
+        }
+        Err(last)
+    }
+
+    /// What a message says, unless this instance has told it itself.
+    fn take(&mut self, text: &str) {
+        let mut lines = text.lines();
+        if lines.next() != Some(self.name.as_str()) {
+            self.heard.extend(lines.filter_map(Signal::decode));
+        }
+    }
+}
+
+fn lost(error: redis::RedisError) -> Fault {
+    Fault::Again(unreached(error))
+}
+
+#[async_trait]
+impl Listener for Ear {
+    async fn hear(&mut self) -> Heard {
+        let mut pause = PAUSES.0;
+        loop {
+            if let Some(signal) = self.heard.pop_front() {
+                return Heard::Signal(signal);
+            }
+            if let Some(listens) = &mut self.listens {
+                let message = listens.on_message().next().await;
+                match message.map(|message| message.get_payload::<String>()) {
+                    Some(Ok(text)) => self.take(&text),
+                    // What is no text was told by nobody of us.
+                    Some(Err(_)) => {}
+                    None => self.listens = None,
+                }
+                continue;
+            }
+            match self.listen().await {
+                Ok(listens) => {
+                    self.listens = Some(listens);
+                    return Heard::Lost;
+                }
+                Err(fault) => {
+                    tracing::debug!(?fault, "nothing is heard of other instances");
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(PAUSES.1);
+                }
+            }
+        }
+    }
+}

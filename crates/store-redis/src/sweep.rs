@@ -1,0 +1,366 @@
+//! expire, lapse, retain: what time does to messages. What is due is looked for, judged here, and then changed, if it is still as it was
+//! seen.
+
+use redrive_core::dice::Dice;
+use redrive_core::lifecycle::{self, OVERDUE_ERROR, Terms};
+use redrive_core::message::{Cause, DeadReason, ErrorText, Message, MessageId};
+use redrive_core::policy::{Failure, Fingerprint, Sentence, Verdict};
+use redrive_core::queue::QueueName;
+use redrive_core::time::{Millis, Timestamp};
+use redrive_store::{ExpireRequest, Judged, Now, QueueError, StoreError, SweepRequest};
+
+use crate::error::{Fault, damaged};
+use crate::lease::seen;
+use crate::link::Args;
+use crate::queue::Known;
+use crate::reply::Reply;
+use crate::store::Shared;
+use crate::words::{
+    Words, error_word, last_error, print_word, read_consumer, read_pair, read_reason, rule_word,
+};
+
+/// A message as it was seen: its line, by which it is known whether somebody has touched it since.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    pub(crate) message: Message,
+    pub(crate) line: String,
+    pub(crate) due: Timestamp,
+}
+
+impl Seen {
+    /// Reads what `judged` of `scripts/keep.lua` answers; nothing where the message is gone.
+    pub(crate) fn read(queue: &QueueName, mut from: Reply) -> Result<Option<Self>, StoreError> {
+        let (id, line) = (from.id()?, from.text()?);
+        if line.is_empty() {
+            return Ok(None);
+        }
+        let pair = read_pair(&from.text()?)?;
+        let mut message = Words::read(&line)?.message(queue, id, pair);
+        message.history.last_error = last_error(from.maybe()?.as_deref())?;
+        let due = from.maybe()?.and_then(|score| score.parse::<f64>().ok());
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a time in milliseconds")]
+        let due = due.map_or(Timestamp::EPOCH, |ms| Timestamp::from_millis(ms as u64));
+        Ok(Some(Self { message, line, due }))
+    }
+}
+
+/// What a failed attempt came to, as `ended` of `scripts/ended.lua` answers it.
+pub(crate) fn judged(
+    from: &mut Reply,
+    (queue, message, at): (&QueueName, MessageId, Timestamp),
+    terms: &Terms,
+    (error, sentence): (ErrorText, Sentence),
+) -> Result<Judged, StoreError> {
+    let (kind, _) = read_pair(&from.text()?)?;
+    let attempts = u32::try_from(from.number()?).unwrap_or(u32::MAX);
+    let leased_at = from.time()?;
+    let consumer = read_consumer(&from.text()?)?;
+    let verdict = match (from.text()?.as_str(), sentence) {
+        ("r", Sentence::RetryAfter(_, rule)) => Verdict::RetryAt(from.time()?, rule),
+        ("d", _) => Verdict::Dead(read_reason(&from.text()?)?),
+        (other, _) => return Err(damaged("an answer", other)),
+    };
+    Ok(Judged {
+        at,
+        leased_at: Some(leased_at),
+        consumer: Some(consumer),
+        queue: queue.clone(),
+        message,
+        kind,
+        attempts,
+        max_attempts: terms.policy.max_attempts,
+        error,
+        verdict,
+        moved_to: moved_to(from.maybe()?)?,
+    })
+}
+
+fn moved_to(name: Option<String>) -> Result<Option<QueueName>, StoreError> {
+    name.map(QueueName::new).transpose().map_err(|error| damaged("the name of a queue", error))
+}
+
+/// A sentence as scripts read it: what it is, the delay or the reason, and the rule.
+pub(crate) fn sentence_args(args: &mut Args, sentence: Sentence, error: &ErrorText) {
+    match sentence {
+        Sentence::RetryAfter(delay, rule) => args.push("r").number(delay.get()).push(rule_word(rule)),
+        Sentence::Dead(reason) => args.push("d").push(reason.name()).push("-"),
+    };
+    args.push(print_word(Fingerprint::of(error.as_str()))).push(error_word(error));
+}
+
+impl Shared {
+    /// The keys of a queue and, where its dead go to another one and can in the same step, of that.
+    pub(crate) async fn with_target(&self, known: &Known) -> Result<(Vec<String>, bool), Fault> {
+        let mut keys = known.keys.to_vec();
+        if let Some(target) = known.settings.dead_letter_to.as_ref().filter(|_| !self.link.cluster)
+            && let Some(target) = self.known(target).await?
+        {
+            keys.extend(target.keys.iter().cloned());
+            return Ok((keys, true));
+        }
+        Ok((keys, false))
+    }
+
+    pub(crate) async fn expire(&self, now: Now, request: &ExpireRequest) -> Result<Vec<Judged>, Fault> {
+        let mut found: Vec<(Timestamp, Seen)> = Vec::new();
+        let limit = request.limit.get();
+        for name in self.swept_queues(request.queue.as_ref()).await? {
+            let Some((at, seen)) = self.find(now, &name, "deadlines", limit).await? else { continue };
+            found.extend(seen.into_iter().map(|seen| (at, seen)));
+        }
+        let lease = |seen: &Seen| seen.message.lease().map(|lease| (lease.deadline, lease.id));
+        found.sort_by_key(|(_, seen)| lease(seen));
+        found.truncate(limit);
+        let mut judged = Vec::new();
+        for (at, seen) in found {
+            let Some(known) = self.known(&seen.message.queue).await? else { continue };
+            judged.extend(
+                self.expire_seen(now, at, &known, vec![seen], request.error.as_ref(), request.seed).await?,
+            );
+        }
+        Ok(judged)
+    }
+
+    /// Ends leases that were seen to be overdue.
+    pub(crate) async fn expire_seen(
+        &self,
+        now: Now,
+        at: Timestamp,
+        known: &Known,
+        overdue: Vec<Seen>,
+        error: Option<&ErrorText>,
+        seed: u64,
+    ) -> Result<Vec<Judged>, Fault> {
+        if overdue.is_empty() {
+            return Ok(Vec::new());
+        }
+        let error = error.cloned().unwrap_or_else(|| ErrorText::new(OVERDUE_ERROR));
+        let (keys, to) = self.with_target(known).await?;
+        let mut args = Args::default();
+        args.push(self.time_arg(now_or(now, at)))
+            .push(known.stamp.as_str())
+            .number(self.options.limits.classes_per_queue)
+            .flag(to);
+        let mut sentences = Vec::with_capacity(overdue.len());
+        for seen in &overdue {
+            let progress = &seen.message.progress;
+            let terms = Terms::new(&known.settings, seen.message.spec.max_attempts);
+            let mut dice = Dice::for_attempt(seed, seen.message.id(), progress.attempts);
+            let failure = Failure::Expire { backoff: terms.overdue_backoff };
+            let sentence =
+                terms.sentence(progress.attempts, progress.deliveries_counted(), failure, &mut dice);
+            args.number(seen.message.id()).push(seen.line.as_str());
+            sentence_args(&mut args, sentence, &error);
+            sentences.push((terms, sentence));
+        }
+        let mut answer = Reply::of(self.link.run(&self.link.scripts.expire, &keys, &args).await?)?;
+        if answer.text()? != "ok" {
+            self.forget(&known.queue.name);
+            return Ok(Vec::new());
+        }
+        let at = answer.time()?;
+        let mut all = Vec::new();
+        for ((seen, (terms, sentence)), mut from) in overdue.iter().zip(sentences).zip(answer.replies()?) {
+            if from.text()? == "e" {
+                let about = (&known.queue.name, seen.message.id(), at);
+                all.push(judged(&mut from, about, &terms, (error.clone(), sentence))?);
+            }
+        }
+        Ok(all)
+    }
+
+    pub(crate) async fn lapse(&self, now: Now, request: &SweepRequest) -> Result<Vec<Judged>, Fault> {
+        let limit = request.limit.get();
+        let names = self.swept_queues(request.queue.as_ref()).await?;
+        let mut found: Vec<(Timestamp, Seen)> = Vec::new();
+        for name in &names {
+            let Some((at, seen)) = self.find(now, name, "ttl", limit).await? else { continue };
+            found.extend(seen.into_iter().map(|seen| (at, seen)));
+        }
+        found.sort_by_key(|(_, seen)| (seen.due, seen.message.id()));
+        found.truncate(limit);
+        let mut judged = Vec::new();
+        for (at, seen) in found {
+            let Some(known) = self.known(&seen.message.queue).await? else { continue };
+            judged.extend(self.lapse_seen(now, at, &known, vec![seen], None).await?);
+        }
+        for name in &names {
+            if judged.len() < limit {
+                judged.extend(self.lapse_capped(now, name, limit - judged.len()).await?);
+            }
+        }
+        Ok(judged)
+    }
+
+    /// Lapses waiting messages that are over a cap that was lowered, where there may be any.
+    async fn lapse_capped(&self, now: Now, name: &QueueName, limit: usize) -> Result<Vec<Judged>, Fault> {
+        let Some(known) = self.known(name).await? else { return Ok(Vec::new()) };
+        let [record, _] = &known.keys;
+        let capped = self.link.send(record, redis::cmd("HGET").arg(record).arg("capped"), false).await?;
+        if capped == redis::Value::Nil {
+            return Ok(Vec::new());
+        }
+        let capped = crate::reply::text(capped)?;
+        let at = self.clock(now).await?;
+        let (mut over, mut after) = (Vec::new(), None);
+        let mut all = false;
+        while over.len() < limit {
+            let page = self.page(&known, after, None, false).await?;
+            let Some(last) = page.last() else {
+                all = true;
+                break;
+            };
+            after = Some(last.message.id());
+            over.extend(page.into_iter().filter(|seen| {
+                let terms = Terms::new(&known.settings, seen.message.spec.max_attempts);
+                let reason = lifecycle::lapse_reason(&seen.message.progress, &terms, at);
+                reason.is_some_and(|reason| reason != DeadReason::ExpiredTtl)
+            }));
+        }
+        over.truncate(limit);
+        self.lapse_seen(now, at, &known, over, all.then_some(capped)).await
+    }
+
+    /// Lapses messages that were seen to have no delivery left.
+    pub(crate) async fn lapse_seen(
+        &self,
+        now: Now,
+        at: Timestamp,
+        known: &Known,
+        lapsing: Vec<Seen>,
+        capped: Option<String>,
+    ) -> Result<Vec<Judged>, Fault> {
+        if lapsing.is_empty() && capped.is_none() {
+            return Ok(Vec::new());
+        }
+        let (keys, to) = self.with_target(known).await?;
+        let mut args = Args::default();
+        args.push(self.time_arg(now_or(now, at)))
+            .push(known.stamp.as_str())
+            .number(self.options.limits.classes_per_queue)
+            .flag(to)
+            .push(capped.unwrap_or_default());
+        let mut doomed = Vec::with_capacity(lapsing.len());
+        for seen in lapsing {
+            let terms = Terms::new(&known.settings, seen.message.spec.max_attempts);
+            let Some(reason) = lifecycle::lapse_reason(&seen.message.progress, &terms, at) else { continue };
+            let error = seen.message.history.last_error.clone();
+            let error = error.unwrap_or_else(|| ErrorText::new(reason.name()));
+            args.number(seen.message.id())
+                .push(seen.line.as_str())
+                .push(reason.name())
+                .push(print_word(Fingerprint::of(error.as_str())));
+            doomed.push((seen, terms, reason, error));
+        }
+        let mut answer = Reply::of(self.link.run(&self.link.scripts.lapse, &keys, &args).await?)?;
+        if answer.text()? != "ok" {
+            self.forget(&known.queue.name);
+            return Ok(Vec::new());
+        }
+        let at = answer.time()?;
+        let mut judged = Vec::new();
+        for ((seen, terms, reason, error), mut from) in doomed.into_iter().zip(answer.replies()?) {
+            if from.text()? != "e" {
+                continue;
+            }
+            let (kind, _) = read_pair(&from.text()?)?;
+            judged.push(Judged {
+                at,
+                leased_at: None,
+                consumer: None,
+                queue: known.queue.name.clone(),
+                message: seen.message.id(),
+                kind,
+                attempts: u32::try_from(from.number()?).unwrap_or(u32::MAX),
+                max_attempts: terms.policy.max_attempts,
+                error,
+                verdict: Verdict::Dead(reason),
+                moved_to: moved_to(from.maybe()?)?,
+            });
+        }
+        Ok(judged)
+    }
+
+    pub(crate) async fn retain(&self, now: Now, request: &SweepRequest) -> Result<u64, Fault> {
+        if request.queue.is_none() {
+            self.clear_gone().await?;
+        }
+        let (mut left, mut gone) = (request.limit.get() as u64, 0);
+        for name in self.swept_queues(request.queue.as_ref()).await? {
+            if left == 0 {
+                break;
+            }
+            let Some(known) = self.known(&name).await? else { continue };
+            let (done, dead) = (known.settings.retain_done, known.settings.retain_dead);
+            let mut args = Args::default();
+            args.push(self.time_arg(now))
+                .number(left)
+                .maybe(done.and_then(|kept| kept.age).map(Millis::get))
+                .maybe(done.map_or(Some(0), |kept| kept.count))
+                .maybe(dead.and_then(|kept| kept.age).map(Millis::get))
+                .maybe(dead.and_then(|kept| kept.count));
+            let mut answer = Reply::of(self.link.run(&self.link.scripts.retain, &known.keys, &args).await?)?;
+            if answer.text()? != "ok" {
+                self.forget(&name);
+                continue;
+            }
+            let _now = answer.time()?;
+            let here = answer.number()?;
+            (left, gone) = (left.saturating_sub(here), gone + here);
+        }
+        Ok(gone)
+    }
+
+    /// The queues that a sweeper was sent to: one, or all.
+    pub(crate) async fn swept_queues(&self, queue: Option<&QueueName>) -> Result<Vec<QueueName>, Fault> {
+        if let Some(name) = queue {
+            self.there(name).await?;
+            return Ok(vec![name.clone()]);
+        }
+        let mut names: Vec<QueueName> = Vec::new();
+        loop {
+            let page = self.queue_names(names.last(), 1_000).await?;
+            let full = page.len() == 1_000;
+            names.extend(page);
+            if !full {
+                return Ok(names);
+            }
+        }
+    }
+
+    /// What is overdue in a queue, or past its time to live; nothing where there is no such queue any more.
+    async fn find(
+        &self,
+        now: Now,
+        name: &QueueName,
+        what: &str,
+        limit: usize,
+    ) -> Result<Option<(Timestamp, Vec<Seen>)>, Fault> {
+        let mut args = Args::default();
+        args.push(self.time_arg(now)).push(what).number(limit);
+        match self.on_queue(name, &self.link.scripts.find, &args).await {
+            Ok((known, mut answer)) => {
+                let (at, stamp) = (answer.time()?, answer.text()?);
+                if stamp != known.stamp {
+                    self.forget(name);
+                }
+                Ok(Some((at, seen(name, answer.replies()?)?)))
+            }
+            Err(Fault::Refused(QueueError::NotFound(_))) => Ok(None),
+            Err(fault) => Err(fault),
+        }
+    }
+}
+
+/// The time of the second half of a call: the same as that of the first, where the caller has named it.
+fn now_or(now: Now, at: Timestamp) -> Now {
+    match now {
+        Now::Store => Now::Store,
+        Now::At(time) => Now::At(time.max(at)),
+    }
+}
+
+/// How an attempt ended, as a failure is written down.
+pub(crate) fn cause_of(buried: bool) -> Cause {
+    if buried { Cause::Bury } else { Cause::Nack }
+}
