@@ -419,7 +419,10 @@ async fn lists_and_events_leave_out_what_a_key_may_not_see() {
     let looked = ask(&server, &worker, Method::GET, "/v1/operations", json!({})).await.body;
     let looked = looked["operations"][0].as_object().unwrap();
     assert_eq!(looked["queue"], "b.1");
-    assert!(!looked.contains_key("filter") && !looked.contains_key("until"), "words of messages are not told");
+    assert!(
+        !looked.contains_key("filter") && !looked.contains_key("until"),
+        "words of messages are not told"
+    );
     let all = server.get("/v1/operations").await.body;
     let other = all["operations"].as_array().unwrap().iter().find(|one| one["queue"] == "a.1").unwrap();
     let path = format!("/v1/operations/{}", other["id"].as_str().unwrap());

@@ -131,7 +131,8 @@ async fn an_operation_says_which_messages_it_is_about_and_up_to_which() {
     let server = Server::start();
     bury(&server, 4).await;
     let dead = server.get("/v1/queues/orders/dead").await.body;
-    let ids: Vec<&Value> = dead["messages"].as_array().unwrap().iter().map(|message| &message["id"]).collect();
+    let ids: Vec<&Value> =
+        dead["messages"].as_array().unwrap().iter().map(|message| &message["id"]).collect();
     let filter = json!({
         "states": ["dead"], "ids": [ids[0], ids[2]], "reasons": ["buried"], "attempts_min": 1, "attempts_max": 7,
         "created_after": "2020-01-01T00:00:00.000Z", "created_before": "2099-12-31T23:59:59.999Z", "error": "a",

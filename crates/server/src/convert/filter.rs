@@ -113,12 +113,16 @@ mod tests {
         assert_eq!(body(&filter(sent.clone()).unwrap()), sent);
         assert_eq!(body(&Filter::default()), wire::FilterBody::default());
         for (min, max) in [(Some(3), None), (None, Some(3))] {
-            let some = wire::FilterBody { attempts_min: min, attempts_max: max, ..wire::FilterBody::default() };
+            let some =
+                wire::FilterBody { attempts_min: min, attempts_max: max, ..wire::FilterBody::default() };
             assert_eq!(body(&filter(some.clone()).unwrap()), some);
         }
         for (after, before) in [(sent.created_after, None), (None, sent.created_before)] {
-            let some =
-                wire::FilterBody { created_after: after, created_before: before, ..wire::FilterBody::default() };
+            let some = wire::FilterBody {
+                created_after: after,
+                created_before: before,
+                ..wire::FilterBody::default()
+            };
             assert_eq!(body(&filter(some.clone()).unwrap()), some);
         }
     }
