@@ -1,5 +1,5 @@
 -- ack: leased → gone | done. The word of a queue is whether it retains what is done.
-local refused = refusals('n')
+local refused = refusals(function() return 'n' end)
 if refused then return { 'ok', now_of(), refused } end
 
 local answers = {}
@@ -10,7 +10,9 @@ for n, queue in ipairs(queues) do
   for i = 1, items do
     if tonumber(word(i, 1)) == n then
       local id = word(i, 2)
-      local m, why = held(i, 'n')
+      local m, why
+      -- What an earlier item acked is taken away once all are seen.
+      if touched[queue.at .. id] then why = 'n' else m, why = held(i) end
       if m then
         touched[queue.at .. id] = true
         answers[i] = { 'e', pair_of(queue, m.class), m.attempts, m.leased_at, m.consumer }

@@ -12,7 +12,7 @@ end
 local answers = {}
 for i = 1, items do
   local queue, id = queue_of(i), word(i, 2)
-  local m, why = held(i, nil)
+  local m, why = held(i)
   if m then
     touched[queue.at .. id] = true
     local latest = m.leased_at + tonumber(queue.word)

@@ -5,7 +5,9 @@
 --
 -- ARGV: time, stamp, limit, consumer, its escaped name, lease time, fresh, retry, share, most retries, lease_timeout, max_lease,
 -- max_attempts, max_deliveries, epoch, most bytes, paused until, whether keys have weights, whether keys are paused, whether it
--- was swept, how many may be, pick, the probe to avoid, types, and all of them, and sources.
+-- was swept, how many may be, pick, the probe to avoid, the first of the numbers that were reserved for its leases, types, and all of
+-- them, and sources. Numbers of leases grow over all queues: a single server counts them in the record of the store, KEYS[3]; in a
+-- cluster that is elsewhere, and they are reserved before.
 local queue = open(1)
 if not queue then return { 'gone' } end
 if queue.stamp ~= ARGV[2] then return { 'stale' } end
@@ -17,14 +19,18 @@ local lease_timeout, max_lease, max_attempts, max_deliveries = tonumber(ARGV[11]
 local epoch, bytes_left, paused_until = ARGV[15], tonumber(ARGV[16]), tonumber(ARGV[17])
 local weighted, key_pauses, swept, settles, probe, avoid = ARGV[18] == '1', ARGV[19] == '1', ARGV[20] == '1', tonumber(ARGV[21]), ARGV[22] == 'probe', ARGV[23]
 
+-- Another call has reserved later numbers and was faster: ours would not grow.
+local reserved = tonumber(ARGV[24])
+if reserved and reserved <= queue.leases then return { 'late' } end
+
 -- Which classes pass; nothing where all do.
 local passes
 do
-  local kinds, sources = tonumber(ARGV[24]), tonumber(ARGV[25 + tonumber(ARGV[24])])
+  local kinds, sources = tonumber(ARGV[25]), tonumber(ARGV[26 + tonumber(ARGV[25])])
   if kinds > 0 or sources > 0 then
     local wanted = { {}, {} }
-    for i = 1, kinds do wanted[1][ARGV[24 + i]] = true end
-    for i = 1, sources do wanted[2][ARGV[25 + kinds + i]] = true end
+    for i = 1, kinds do wanted[1][ARGV[25 + i]] = true end
+    for i = 1, sources do wanted[2][ARGV[26 + kinds + i]] = true end
     passes = {}
     local all = redis.call('HGETALL', queue.at .. 'class:number')
     for i = 1, #all, 2 do
@@ -379,6 +385,8 @@ if probe then pick_probe() else pick_fairly() end
 local answer = {}
 if #picked > 0 then
   local lines, deadlines, ids, letters = {}, {}, {}, {}
+  local number = (reserved or redis.call('HINCRBY', KEYS[3], 'leases', #picked) - #picked + 1) - 1
+  queue.leases = number + #picked
   for i, one in ipairs(picked) do
     local m, id = one.m, one.id
     if lane_of(m) == 'r' then
@@ -386,9 +394,8 @@ if #picked > 0 then
       redis.call('SADD', queue.at .. 'retries', id)
     end
     if m.expires then redis.call('ZREM', queue.at .. 'ttl', id) end
-    queue.leases = queue.leases + 1
     m.phase, m.attempts, m.deliveries = 'l', m.attempts + 1, m.deliveries + 1
-    m.lease = epoch .. string.format('%012x', queue.leases)
+    m.lease = epoch .. string.format('%012x', number + i)
     m.leased_at = text(queue.now)
     m.deadline = math.min(queue.now + math.min(asked or m.time or lease_timeout, max_lease), 253402300799999)
     m.entry = redis.call('XADD', queue.at .. 's', '*', 'message', id, 'lease', m.lease)

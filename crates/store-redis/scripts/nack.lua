@@ -4,13 +4,18 @@
 -- The word of a queue is the number of the queue that its dead go to, or empty. Of an item: the sentence (`r` or `d`), the delay and
 -- its rule or the reason, the fingerprint, the error, whether there is a checkpoint, and the checkpoint; the cause; and how many
 -- classes a queue may have.
-local refused = refusals('l')
+local refused = refusals(function(i, m)
+  local queue = queue_of(i)
+  local dies = word(i, 4) == 'd' or (m.expires and queue.now + tonumber(word(i, 5)) >= m.expires)
+  local to = queues[tonumber(queue.word)]
+  return dies and to and not no_place(queue, to, word(i, 2), m, tonumber(word(i, 12))) and 'n' or 'l'
+end)
 if refused then return { 'ok', now_of(), refused } end
 
 local answers = {}
 for i = 1, items do
   local queue, id = queue_of(i), word(i, 2)
-  local m, why = held(i, 'l')
+  local m, why = held(i)
   if m then
     touched[queue.at .. id] = true
     if word(i, 9) == '1' then checkpoint(queue, id, m, word(i, 10), point_size(queue, id, m)) end

@@ -7,4 +7,4 @@ if not queue then return { 'gone' } end
 local messages = redis.call('ZCARD', queue.at .. 'ids')
 if messages > 0 and ARGV[2] ~= '1' then return { 'full', messages } end
 redis.call('DEL', queue.key)
-return { 'ok', queue.leases }
+return { 'ok' }

@@ -1,12 +1,12 @@
 -- release: leased → ready | delayed, with the attempt refunded. The word of an item is its delay, empty where it gets its old place
 -- back. Whoever has no delivery left is told about, so that it can lapse: to say so is not ours.
-local refused = refusals('l')
+local refused = refusals(function() return 'l' end)
 if refused then return { 'ok', now_of(), refused } end
 
 local answers = {}
 for i = 1, items do
   local queue, id = queue_of(i), word(i, 2)
-  local m, why = held(i, 'l')
+  local m, why = held(i)
   if m then
     touched[queue.at .. id] = true
     promote(queue)

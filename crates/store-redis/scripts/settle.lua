@@ -44,14 +44,11 @@ end
 
 -- The message of an item under the lease that is meant; otherwise how the item is refused: `n`ot found, or the `l`ease is lost.
 local touched = {}
-local function held(i, after)
+local function held(i)
   local queue, id, lease = queue_of(i), word(i, 2), word(i, 3)
   local line = lines[i]
-  if touched[queue.at .. id] then
-    -- An earlier item of this batch was about the same message.
-    if after then return nil, after end
-    line = redis.call('HGET', queue.at .. 'p', id)
-  end
+  -- An earlier item of this batch was about the same message.
+  if touched[queue.at .. id] then line = redis.call('HGET', queue.at .. 'p', id) end
   local m = line and parse(line)
   if not m or m.phase == 'k' then return nil, 'n' end
   if m.phase ~= 'l' or (lease ~= '' and lease ~= m.lease) then return nil, 'l' end
@@ -59,18 +56,19 @@ local function held(i, after)
   return m
 end
 
--- What a batch answers that is all or nothing and cannot be all. `after` is how an item is refused whose message an earlier one
+-- What a batch answers that is all or nothing and cannot be all. `after` says how an item is refused whose message an earlier one
 -- has settled.
 local function refusals(after)
   if not all then return nil end
-  local answers, refused = {}, ARGV[2] == '2'
+  local answers, refused, settled = {}, ARGV[2] == '2', {}
   for i = 1, items do
-    local m, why = held(i, after)
-    touched[queue_of(i).at .. word(i, 2)] = after and m and true
+    local message = queue_of(i).at .. word(i, 2)
+    local m, why = held(i)
+    if m and settled[message] then m, why = nil, settled[message] end
+    if m and after then settled[message] = after(i, m) end
     answers[i] = { m and 'a' or why }
     refused = refused or not m
   end
-  touched = {}
   return refused and answers or nil
 end
 

@@ -22,7 +22,13 @@ pub(crate) fn group_name(consumer: &str) -> &str {
     if consumer.is_empty() { NAMELESS } else { consumer }
 }
 
-fn args(shared: &Shared, now: Now, known: &Known, request: &LeaseRequest, swept: bool) -> Args {
+fn args(
+    shared: &Shared,
+    now: Now,
+    known: &Known,
+    request: &LeaseRequest,
+    (swept, reserved): (bool, Option<u64>),
+) -> Args {
     let settings = &known.settings;
     let (fresh, retry) = match request.lane {
         LaneChoice::Only(lane) => (lane == Lane::Fresh, lane == Lane::Retry),
@@ -57,6 +63,7 @@ fn args(shared: &Shared, now: Now, known: &Known, request: &LeaseRequest, swept:
         .number(Limit::LEASE_SETTLES.get())
         .push(pick)
         .push(avoid)
+        .maybe(reserved)
         .number(request.filter.kinds.len());
     for kind in &request.filter.kinds {
         args.push(escape(kind.as_str()));
@@ -81,14 +88,28 @@ pub(crate) fn message(queue: &QueueName, mut from: Reply) -> Result<Message, Sto
 }
 
 impl Shared {
+    /// The first of as many numbers for leases as a call may need, where the script cannot count them itself.
+    async fn reserve(&self, limit: Limit) -> Result<Option<u64>, Fault> {
+        if !self.link.cluster {
+            return Ok(None);
+        }
+        let (store, numbers) = (self.link.keys.store(), limit.get() as u64);
+        let command = redis::cmd("HINCRBY").arg(&store).arg("leases").arg(numbers).clone();
+        let last = crate::reply::number(self.link.send(&store, &command, true).await?)?;
+        Ok(Some(last - numbers + 1))
+    }
+
     pub(crate) async fn lease(&self, now: Now, request: &LeaseRequest) -> Result<Leased, Fault> {
         request.check()?;
         let (mut swept, mut was_swept) = (Swept::default(), false);
         let mut now = now;
         for _ in 0..LOOKS {
             let known = self.there(&request.queue).await?;
-            let args = args(self, now, &known, request, was_swept);
-            let mut answer = Reply::of(self.link.run(&self.link.scripts.lease, &known.keys, &args).await?)?;
+            let reserved = self.reserve(request.limit).await?;
+            let args = args(self, now, &known, request, (was_swept, reserved));
+            let mut keys = known.keys.to_vec();
+            keys.extend(reserved.is_none().then(|| self.link.keys.store()));
+            let mut answer = Reply::of(self.link.run(&self.link.scripts.lease, &keys, &args).await?)?;
             match answer.text()?.as_str() {
                 "ok" => {
                     let (at, more) = (answer.time()?, answer.number()? > 0);
@@ -115,6 +136,8 @@ impl Shared {
                     swept.lapsed.extend(self.lapse_seen(now, at, &known, lapsing, None).await?);
                     was_swept = true;
                 }
+                // Another call was faster, and its numbers are later ones.
+                "late" => {}
                 _ => self.forget(&request.queue),
             }
         }

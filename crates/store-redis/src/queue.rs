@@ -184,14 +184,11 @@ impl Shared {
         let store = self.link.keys.store();
         let id = self.link.send(&store, redis::cmd("HINCRBY").arg(&store).arg("queues").arg(1), true).await?;
         let id = reply::text(id)?;
-        let leases = self.link.send(&store, redis::cmd("HGET").arg(&store).arg("leases"), false).await?;
-        let leases = if leases == Value::Nil { 0 } else { reply::number(leases)? };
         let mut args = Args::default();
         args.push(self.time_arg(now))
             .push(request.name.as_str())
             .number(self.next_version().await?)
-            .push(json::write(&request.config).to_string())
-            .number(leases);
+            .push(json::write(&request.config).to_string());
         weights(&mut args, &settings);
         let keys = self.link.keys.queue(&id);
         // The queue first and its name after it: what is left of one that came no further is nobody's.
@@ -286,8 +283,8 @@ impl Shared {
             _ => {}
         }
         let mut args = Args::default();
-        args.push(request.name.as_str()).push(known.id.as_str()).number(answer.number()?);
-        let keys = [self.link.keys.queues(), self.link.keys.names(), self.link.keys.store()];
+        args.push(request.name.as_str()).push(known.id.as_str());
+        let keys = [self.link.keys.queues(), self.link.keys.names()];
         self.link.run(&self.link.scripts.directory_remove, &keys, &args).await?;
         self.forget(&request.name);
         self.clear(&known.id).await
