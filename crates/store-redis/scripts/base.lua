@@ -59,7 +59,8 @@ end
 -- else is kept of it, a letter for each: f(ailures), c(heckpoint), n(ote of its redrive), h(ow it died), o(rigin),
 -- w(indow) or u(nique) of its dedup key.
 --
--- The phases: d(elayed), waiting for its time; r(eady), in a line; l(eased); x, dead; k(ept), done.
+-- The phases: d(elayed), waiting for its time; r(eady), in a line; l(eased); x, dead; k(ept), done. A capital letter is a message on
+-- its way to a queue at another node of a cluster: it is where it was, and nobody touches it.
 local WORDS = '^(%a) (%d+) (%d+) (%d) (%S+) (%d+) (%d+) (%d+) (%d+) (%S+) (%S+) (%d+) (%d+) (%d+) (%S+) (%S+) ?(.*)$'
 
 local function parse(line)
@@ -73,9 +74,9 @@ local function parse(line)
   if phase == 'l' then
     m.lease, m.leased_at, m.deadline, m.entry, m.consumer = string.match(rest, '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
     m.deadline = tonumber(m.deadline)
-  elseif phase == 'x' then
+  elseif phase == 'x' or phase == 'X' then
     m.reason, m.died_at, m.print = string.match(rest, '^(%S+) (%S+) (%S+)$')
-  elseif phase == 'k' then
+  elseif phase == 'k' or phase == 'K' then
     m.done_at = rest
   end
   return m
@@ -91,9 +92,9 @@ local function line_of(m)
     m.before, m.redrives, maybe(m.max), maybe(m.time), m.class, m.load, m.created, m.kept, m.key }, ' ')
   if m.phase == 'l' then
     return table.concat({ line, m.lease, m.leased_at, text(m.deadline), m.entry, m.consumer }, ' ')
-  elseif m.phase == 'x' then
+  elseif m.phase == 'x' or m.phase == 'X' then
     return table.concat({ line, m.reason, m.died_at, m.print }, ' ')
-  elseif m.phase == 'k' then
+  elseif m.phase == 'k' or m.phase == 'K' then
     return line .. ' ' .. m.done_at
   end
   return line

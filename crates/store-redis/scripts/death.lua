@@ -66,6 +66,8 @@ local function die(queue, id, m, reason, print, to, max_classes)
   redis.call('ZADD', queue.at .. 'dead', queue.now, id)
   redis.call('ZADD', queue.at .. 'group:' .. print, queue.now, id)
   redis.call('ZINCRBY', queue.at .. 'groups', 1, print)
+  -- In a cluster it travels on by itself.
+  if queue.relay then redis.call('HSET', queue.at .. 'leaving', id, queue.relay) end
   redis.call('HSET', queue.at .. 'p', id, line_of(m))
   return false
 end

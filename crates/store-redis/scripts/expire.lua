@@ -1,14 +1,13 @@
 -- expire: leased → delayed | ready | dead, for leases whose deadline has passed and that nobody has touched since the judge looked.
 --
--- ARGV: time, stamp, most classes, whether there is a queue that the dead go to; of each message its id, the line that was judged,
+-- ARGV: time, stamp, most classes, whether there is a queue that the dead go to (`@` and its name where it is at another node); of each message its id, the line that was judged,
 -- the sentence, delay or reason, rule, fingerprint, error.
 local queue = open(1)
 if not queue then return { 'gone' } end
 if queue.stamp ~= ARGV[2] then return { 'stale' } end
 local to
-if ARGV[4] == '1' then
-  to = open(2)
-end
+if ARGV[4] == '1' then to = open(2) end
+queue.relay = string.match(ARGV[4], '^@(.+)$')
 
 local answers = {}
 for i = 5, #ARGV, 7 do

@@ -69,6 +69,7 @@ local function leave(queue, id, m)
     unlease(queue, id, m)
   elseif m.phase == 'x' then
     redis.call('ZREM', queue.at .. 'dead', id)
+    redis.call('HDEL', queue.at .. 'leaving', id)
     local group = queue.at .. 'group:' .. m.print
     redis.call('ZREM', group, id)
     if redis.call('ZINCRBY', queue.at .. 'groups', -1, m.print) == '0' then redis.call('ZREM', queue.at .. 'groups', m.print) end

@@ -1,14 +1,13 @@
 -- lapse: ready | delayed → dead, for messages that nobody has touched since it was seen that they can never be handed out again.
 --
--- ARGV: time, stamp, most classes, whether there is a queue that the dead go to, what `capped` was when all that are
+-- ARGV: time, stamp, most classes, whether there is a queue that the dead go to (`@` and its name where it is at another node), what `capped` was when all that are
 -- over a cap were looked for, and all were found; of each message its id, the line that was seen, the reason, the fingerprint.
 local queue = open(1)
 if not queue then return { 'gone' } end
 if queue.stamp ~= ARGV[2] then return { 'stale' } end
 local to
-if ARGV[4] == '1' then
-  to = open(2)
-end
+if ARGV[4] == '1' then to = open(2) end
+queue.relay = string.match(ARGV[4], '^@(.+)$')
 
 local answers = {}
 for i = 6, #ARGV, 4 do

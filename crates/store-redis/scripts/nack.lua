@@ -1,7 +1,7 @@
 -- nack: leased → delayed | ready | dead, and bury, which is a nack whose verdict is known. The judge has spoken; what is left is to
 -- see whether the retry would come too late.
 --
--- The word of a queue is the number of the queue that its dead go to, or empty. Of an item: the sentence (`r` or `d`), the delay and
+-- The word of a queue is the number of the queue that its dead go to, `@` and its name where it is at another node, or empty. Of an item: the sentence (`r` or `d`), the delay and
 -- its rule or the reason, the fingerprint, the error, whether there is a checkpoint, and the checkpoint; the cause; and how many
 -- classes a queue may have.
 local refused = refusals(function(i, m)
@@ -11,6 +11,8 @@ local refused = refusals(function(i, m)
   return dies and to and not no_place(queue, to, word(i, 2), m, tonumber(word(i, 12))) and 'n' or 'l'
 end)
 if refused then return { 'ok', now_of(), refused } end
+
+for _, queue in ipairs(queues) do queue.relay = string.match(queue.word, '^@(.+)$') end
 
 local answers = {}
 for i = 1, items do

@@ -15,7 +15,7 @@ end
 if #heads == STEP or #groups == STEP then return 1 end
 for _, name in ipairs({ 'p', 'b', 'ids', 's', 'delayed', 'deadlines', 'ttl', 'dead', 'done', 'dedup', 'dedup:until', 'keys', 'failures', 'points', 'notes',
   'deaths', 'origins', 'class:number', 'class:pair', 'class:count', 'ring:f', 'ring:r', 'parked:f', 'parked:r', 'turns:f', 'turns:r', 'heads', 'groups',
-  'tries', 'over', 'retries', 'weights', 'pauses' }) do
+  'tries', 'over', 'retries', 'leaving', 'arrived', 'weights', 'pauses' }) do
   redis.call('UNLINK', at .. name)
 end
 return 0

@@ -37,5 +37,7 @@ for _, consumer in ipairs(redis.call('XINFO', 'CONSUMERS', queue.at .. 's', 'red
   for i = 1, #consumer, 2 do is[consumer[i]] = consumer[i + 1] end
   if is.pending == 0 and is.idle > IDLE_MS then redis.call('XGROUP', 'DELCONSUMER', queue.at .. 's', 'redrive', is.name) end
 end
+-- What arrived from other nodes a day ago is not sent again.
+redis.call('ZREMRANGEBYSCORE', queue.at .. 'arrived', '-inf', queue.now - 86400000)
 close(queue)
 return { 'ok', queue.now, gone }

@@ -19,8 +19,8 @@ use crate::words::{note_words, when_word};
 /// How a verb changes many messages.
 struct Change<'a> {
     verb: &'a Verb,
-    /// The keys of another queue that it is about.
-    others: &'a [String],
+    /// Another queue that it is about.
+    target: Option<&'a Known>,
     /// The words of the verb.
     words: Vec<String>,
 }
@@ -78,7 +78,11 @@ impl Shared {
         left: &[(MessageId, String)],
         bulk: &mut Bulk,
     ) -> Result<Vec<MessageId>, Fault> {
-        let keys: Vec<String> = known.keys.iter().chain(change.others).cloned().collect();
+        if let Some(target) = change.target.filter(|_| self.link.cluster) {
+            return self.relay_all(now, known, left.to_vec(), &target.queue.name, bulk).await;
+        }
+        let others = change.target.iter().flat_map(|target| &target.keys);
+        let keys: Vec<String> = known.keys.iter().chain(others).cloned().collect();
         let mut args = Args::default();
         args.push(self.time_arg(now)).number(2).number(change.words.len());
         for word in &change.words {
@@ -114,7 +118,7 @@ impl Shared {
 
     pub(crate) async fn discard(&self, now: Now, selection: &Selection, force: bool) -> Result<Bulk, Fault> {
         let free = |message: &Message| lifecycle::may_discard(&message.progress, force);
-        let change = Change { verb: &self.link.scripts.discard, others: &[], words: Vec::new() };
+        let change = Change { verb: &self.link.scripts.discard, target: None, words: Vec::new() };
         self.bulk(now, selection, free, change).await
     }
 
@@ -129,7 +133,7 @@ impl Shared {
         let visible = change.visible.map_or_else(String::new, when_word);
         let priority = change.priority.map_or_else(String::new, |priority| priority.get().to_string());
         let words = vec![visible, priority];
-        let change = Change { verb: &self.link.scripts.reschedule, others: &[], words };
+        let change = Change { verb: &self.link.scripts.reschedule, target: None, words };
         self.bulk(now, selection, waits, change).await
     }
 
@@ -143,7 +147,7 @@ impl Shared {
         let dead = |message: &Message| message.progress.death().is_some();
         let max = self.options.limits.dedup_keys_per_queue;
         let words = vec![max.to_string(), note_words(by, reason)];
-        let change = Change { verb: &self.link.scripts.redrive, others: &[], words };
+        let change = Change { verb: &self.link.scripts.redrive, target: None, words };
         self.bulk(now, selection, dead, change).await
     }
 
@@ -159,7 +163,7 @@ impl Shared {
         }
         let free = |message: &Message| lifecycle::may_move(&message.progress);
         let words = vec![self.options.limits.classes_per_queue.to_string()];
-        let change = Change { verb: &self.link.scripts.move_to, others: &to.keys, words };
+        let change = Change { verb: &self.link.scripts.move_to, target: Some(&to), words };
         self.bulk(now, selection, free, change).await
     }
 }

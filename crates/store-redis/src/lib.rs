@@ -6,7 +6,8 @@
 //! What a failure leads to is judged here and sent along, guarded by the lease or by the line of words that was seen ([`words`]).
 //!
 //! * [`link`]: the way to the server, or to the node of a cluster that has a key; [`greet`]: whether it is the one of before.
-//! * a file for each verb, or for the few that are alike: [`enqueue`], [`lease`], [`settle`], [`sweep`], [`bulk`], [`list`], [`count`].
+//! * a file for each verb, or for the few that are alike: [`enqueue`], [`lease`], [`settle`], [`sweep`], [`bulk`], [`list`], [`count`];
+//!   [`relay`] where one step becomes several because a cluster is between two queues.
 //! * [`queue`], [`registry`], [`signal`]: what is not about messages. [`durability`]: what the server promises.
 
 mod bulk;
@@ -23,6 +24,7 @@ mod lock;
 mod options;
 mod queue;
 mod registry;
+mod relay;
 mod reply;
 mod script;
 mod settle;

@@ -57,6 +57,9 @@ scripts! {
     reschedule: true = ["base", "lines", "bulk", "reschedule"];
     redrive: true = ["base", "lines", "keep", "death", "bulk", "redrive"];
     move_to: true = ["base", "lines", "keep", "death", "bulk", "move"];
+    depart: true = ["base", "lines", "keep", "depart"];
+    arrive: true = ["base", "lines", "keep", "death", "arrive"];
+    departed: true = ["base", "lines", "keep", "departed"];
     discard: true = ["base", "lines", "keep", "bulk", "discard"];
     page: false = ["base", "keep", "page"];
     read: false = ["base", "keep", "read"];

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use redrive_core::dice::Dice;
 use redrive_core::lifecycle::Terms;
-use redrive_core::message::{Checkpoint, ErrorText, MessageId};
+use redrive_core::message::{Checkpoint, MessageId};
 use redrive_core::policy::{Failure, Sentence};
 use redrive_core::queue::QueueName;
 use redrive_core::receipt::Claim;
@@ -108,10 +108,17 @@ impl Shared {
             // Queues that the dead go to come behind those of the batch.
             let own = queues.len();
             let mut targets: Vec<String> = vec![String::new(); own];
-            if settlement.kills && !self.link.cluster {
+            if settlement.kills {
                 for at in 0..own {
                     let Some((_, known)) = queues.get(at) else { break };
                     let Some(name) = known.settings.dead_letter_to.clone() else { continue };
+                    if self.link.cluster {
+                        let there = self.known(&name).await?.is_some();
+                        if let Some(target) = targets.get_mut(at).filter(|_| there) {
+                            *target = format!("@{name}");
+                        }
+                        continue;
+                    }
                     let there = queues.iter().position(|(known, _)| *known == name);
                     let place = match there {
                         Some(place) => Some(place),
@@ -291,11 +298,14 @@ impl Shared {
             item: &item,
         };
         let said = self.settle(now, batch, &settlement).await?;
-        each(batch, said, |item, (known, at, mut from)| {
+        let outcomes = each(batch, said, |item, (known, at, mut from)| {
             let terms = Terms::new(&known.settings, item.claim.max_attempts);
             let about = (&item.claim.queue, item.claim.message, at);
-            judged(&mut from, about, &terms, (item.error.clone(), nacked(&known, item, seed)))
-        })
+            let sentence = nacked(&known, item, seed);
+            let judged = judged(&mut from, about, &terms, (item.error.clone(), sentence))?;
+            Ok((known, judged))
+        })?;
+        Ok(self.travelled(now, outcomes).await)
     }
 
     pub(crate) async fn bury(
@@ -318,12 +328,30 @@ impl Shared {
             item: &item,
         };
         let said = self.settle(now, batch, &settlement).await?;
-        each(batch, said, |item, (known, at, mut from)| {
+        let outcomes = each(batch, said, |item, (known, at, mut from)| {
             let terms = Terms::new(&known.settings, item.claim.max_attempts);
             let about = (&item.claim.queue, item.claim.message, at);
-            let error: ErrorText = item.error.clone();
-            judged(&mut from, about, &terms, (error, Sentence::Dead(item.reason)))
-        })
+            let judged = judged(&mut from, about, &terms, (item.error.clone(), Sentence::Dead(item.reason)))?;
+            Ok((known, judged))
+        })?;
+        Ok(self.travelled(now, outcomes).await)
+    }
+
+    /// The outcomes, after those that died have travelled on where they are to.
+    async fn travelled(&self, now: Now, outcomes: Vec<Settled<(Arc<Known>, Judged)>>) -> Vec<Settled<Judged>> {
+        let mut all = Vec::with_capacity(outcomes.len());
+        for outcome in outcomes {
+            all.push(match outcome {
+                Settled::Applied((known, mut judged)) => {
+                    self.travel_on(now, &known, &mut judged).await;
+                    Settled::Applied(judged)
+                }
+                Settled::NotFound => Settled::NotFound,
+                Settled::LeaseLost => Settled::LeaseLost,
+                Settled::Aborted => Settled::Aborted,
+            });
+        }
+        all
     }
 }
 

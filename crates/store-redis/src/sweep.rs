@@ -89,16 +89,16 @@ pub(crate) fn sentence_args(args: &mut Args, sentence: Sentence, error: &ErrorTe
 }
 
 impl Shared {
-    /// The keys of a queue and, where its dead go to another one and can in the same step, of that.
-    pub(crate) async fn with_target(&self, known: &Known) -> Result<(Vec<String>, bool), Fault> {
+    /// The keys of a queue and, where its dead go to another one and can in the same step, of that; and how scripts are told.
+    async fn with_target(&self, known: &Known) -> Result<(Vec<String>, String), Fault> {
         let mut keys = known.keys.to_vec();
-        if let Some(target) = known.settings.dead_letter_to.as_ref().filter(|_| !self.link.cluster)
-            && let Some(target) = self.known(target).await?
-        {
-            keys.extend(target.keys.iter().cloned());
-            return Ok((keys, true));
+        let Some(name) = known.settings.dead_letter_to.as_ref() else { return Ok((keys, "0".to_owned())) };
+        let Some(target) = self.known(name).await? else { return Ok((keys, "0".to_owned())) };
+        if self.link.cluster {
+            return Ok((keys, format!("@{name}")));
         }
-        Ok((keys, false))
+        keys.extend(target.keys.iter().cloned());
+        Ok((keys, "1".to_owned()))
     }
 
     pub(crate) async fn expire(&self, now: Now, request: &ExpireRequest) -> Result<Vec<Judged>, Fault> {
@@ -140,7 +140,7 @@ impl Shared {
         args.push(self.time_arg(now_or(now, at)))
             .push(known.stamp.as_str())
             .number(self.options.limits.classes_per_queue)
-            .flag(to);
+            .push(to);
         let mut sentences = Vec::with_capacity(overdue.len());
         for seen in &overdue {
             let progress = &seen.message.progress;
@@ -163,7 +163,9 @@ impl Shared {
         for ((seen, (terms, sentence)), mut from) in overdue.iter().zip(sentences).zip(answer.replies()?) {
             if from.text()? == "e" {
                 let about = (&known.queue.name, seen.message.id(), at);
-                all.push(judged(&mut from, about, &terms, (error.clone(), sentence))?);
+                let mut judged = judged(&mut from, about, &terms, (error.clone(), sentence))?;
+                self.travel_on(now, known, &mut judged).await;
+                all.push(judged);
             }
         }
         Ok(all)
@@ -238,7 +240,7 @@ impl Shared {
         args.push(self.time_arg(now_or(now, at)))
             .push(known.stamp.as_str())
             .number(self.options.limits.classes_per_queue)
-            .flag(to)
+            .push(to)
             .push(capped.unwrap_or_default());
         let mut doomed = Vec::with_capacity(lapsing.len());
         for seen in lapsing {
@@ -264,7 +266,7 @@ impl Shared {
                 continue;
             }
             let (kind, _) = read_pair(&from.text()?)?;
-            judged.push(Judged {
+            let mut one = Judged {
                 at,
                 leased_at: None,
                 consumer: None,
@@ -276,7 +278,9 @@ impl Shared {
                 error,
                 verdict: Verdict::Dead(reason),
                 moved_to: moved_to(from.maybe()?)?,
-            });
+            };
+            self.travel_on(now, known, &mut one).await;
+            judged.push(one);
         }
         Ok(judged)
     }
@@ -291,6 +295,7 @@ impl Shared {
                 break;
             }
             let Some(known) = self.known(&name).await? else { continue };
+            self.resume_relays(now, &known).await?;
             let (done, dead) = (known.settings.retain_done, known.settings.retain_dead);
             let mut args = Args::default();
             args.push(self.time_arg(now))

@@ -165,7 +165,8 @@ impl Words {
         let created_at = time(words.next()?)?;
         let _kept = words.next()?;
         let key = FairnessKey::new(unescape(words.next()?.strip_prefix(':')?)?).ok()?;
-        let phase = match phase {
+        // A capital is a message on its way to another node: to whoever looks it is where it was.
+        let phase = match phase.to_ascii_lowercase().as_str() {
             "d" | "r" => Phase::Waiting,
             "l" => {
                 let id = LeaseId::from_bits(u64::from_str_radix(words.next()?, 16).ok()?);
