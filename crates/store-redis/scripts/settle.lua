@@ -50,7 +50,8 @@ local function held(i)
   -- An earlier item of this batch was about the same message.
   if touched[queue.at .. id] then line = redis.call('HGET', queue.at .. 'p', id) end
   local m = line and parse(line)
-  if not m or m.phase == 'k' then return nil, 'n' end
+  -- What is on its way to another node is as good as there.
+  if not m or m.phase == 'k' or string.find(m.phase, '^%u') then return nil, 'n' end
   if m.phase ~= 'l' or (lease ~= '' and lease ~= m.lease) then return nil, 'l' end
   if lease ~= '' and string.sub(lease, 1, 4) < queue.fence then return nil, 'l' end
   return m

@@ -55,7 +55,10 @@ impl Shared {
             _ => return Ok(Fared::Gone),
         }
         let mut args = Args::default();
-        args.push(self.time_arg(now)).number(id).push(from.id.as_str()).number(self.options.limits.classes_per_queue);
+        args.push(self.time_arg(now))
+            .number(id)
+            .push(from.id.as_str())
+            .number(self.options.limits.classes_per_queue);
         while set_out.len() > 0 {
             match set_out.next() {
                 Value::BulkString(bytes) => args.push(bytes),
@@ -64,7 +67,8 @@ impl Shared {
         }
         let fared = match self.look(target).await? {
             Some(to) => {
-                let mut arrived = Reply::of(self.link.run(&self.link.scripts.arrive, &to.keys, &args).await?)?;
+                let mut arrived =
+                    Reply::of(self.link.run(&self.link.scripts.arrive, &to.keys, &args).await?)?;
                 match arrived.text()?.as_str() {
                     "e" => Fared::Arrived,
                     "d" => Fared::Duplicate,
@@ -83,14 +87,18 @@ impl Shared {
 
     /// Lets those travel on that have just died, where their queue wants that. What does not get there now does later.
     pub(crate) async fn travel_on(&self, now: Now, known: &Known, judged: &mut Judged) {
-        let Some(target) = known.settings.dead_letter_to.as_ref().filter(|_| self.link.cluster) else { return };
+        let Some(target) = known.settings.dead_letter_to.as_ref().filter(|_| self.link.cluster) else {
+            return;
+        };
         if !matches!(judged.verdict, Verdict::Dead(_)) {
             return;
         }
         match self.relay(now, known, judged.message, "", target).await {
             Ok(Fared::Arrived) => judged.moved_to = Some(target.clone()),
             Ok(_) => {}
-            Err(fault) => tracing::debug!(?fault, message = %judged.message, "a dead letter travels on later"),
+            Err(fault) => {
+                tracing::debug!(?fault, message = %judged.message, "a dead letter travels on later")
+            }
         }
     }
 
@@ -148,4 +156,3 @@ impl Shared {
         Ok(())
     }
 }
-

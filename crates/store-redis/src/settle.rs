@@ -283,6 +283,32 @@ impl Shared {
         batch: &Batch<NackItem>,
         seed: u64,
     ) -> Result<Vec<Settled<Judged>>, Fault> {
+        let Some(items) = self.one_by_one(batch, |item| item.claim.message) else {
+            return self.nack_all(now, batch, seed).await;
+        };
+        let mut outcomes = Vec::with_capacity(items.len());
+        for (done, item) in items.into_iter().enumerate() {
+            let one = self.nack_all(now, &Batch::one(item)?, seed).await;
+            outcomes.extend(one.map_err(|fault| part_done(fault, done))?);
+        }
+        Ok(outcomes)
+    }
+
+    /// The items of a batch that must be settled one by one: in a cluster a message that died is still there until it has
+    /// travelled on, and what an item finds that is about the same message should be what it would find anywhere.
+    fn one_by_one<T: Clone>(&self, batch: &Batch<T>, message: impl Fn(&T) -> MessageId) -> Option<Vec<T>> {
+        let mut messages: Vec<MessageId> = batch.items().iter().map(message).collect();
+        messages.sort_unstable();
+        let twice = messages.windows(2).any(|pair| pair.first() == pair.last());
+        (self.link.cluster && twice && !batch.is_all_or_nothing()).then(|| batch.items().to_vec())
+    }
+
+    async fn nack_all(
+        &self,
+        now: Now,
+        batch: &Batch<NackItem>,
+        seed: u64,
+    ) -> Result<Vec<Settled<Judged>>, Fault> {
         let classes = self.options.limits.classes_per_queue;
         let item = |args: &mut Args, known: &Known, item: &NackItem| {
             sentence_args(args, nacked(known, item, seed), &item.error);
@@ -313,6 +339,18 @@ impl Shared {
         now: Now,
         batch: &Batch<BuryItem>,
     ) -> Result<Vec<Settled<Judged>>, Fault> {
+        let Some(items) = self.one_by_one(batch, |item| item.claim.message) else {
+            return self.bury_all(now, batch).await;
+        };
+        let mut outcomes = Vec::with_capacity(items.len());
+        for (done, item) in items.into_iter().enumerate() {
+            let one = self.bury_all(now, &Batch::one(item)?).await;
+            outcomes.extend(one.map_err(|fault| part_done(fault, done))?);
+        }
+        Ok(outcomes)
+    }
+
+    async fn bury_all(&self, now: Now, batch: &Batch<BuryItem>) -> Result<Vec<Settled<Judged>>, Fault> {
         let classes = self.options.limits.classes_per_queue;
         let item = |args: &mut Args, _: &Known, item: &BuryItem| {
             sentence_args(args, Sentence::Dead(item.reason), &item.error);
@@ -338,7 +376,11 @@ impl Shared {
     }
 
     /// The outcomes, after those that died have travelled on where they are to.
-    async fn travelled(&self, now: Now, outcomes: Vec<Settled<(Arc<Known>, Judged)>>) -> Vec<Settled<Judged>> {
+    async fn travelled(
+        &self,
+        now: Now,
+        outcomes: Vec<Settled<(Arc<Known>, Judged)>>,
+    ) -> Vec<Settled<Judged>> {
         let mut all = Vec::with_capacity(outcomes.len());
         for outcome in outcomes {
             all.push(match outcome {

@@ -7,5 +7,8 @@ use std::process::ExitCode;
 use subject::Redis;
 
 fn main() -> ExitCode {
-    redrive_store_conformance::main(Redis::at("redis-cluster", redrive_test_servers::shared_redis_cluster_url()))
+    redrive_store_conformance::main(Redis::at(
+        "redis-cluster",
+        redrive_test_servers::shared_redis_cluster_url(),
+    ))
 }
