@@ -108,7 +108,7 @@ impl Shared {
                         sent.push((at, queue));
                     }
                     None => {
-                        set(outcomes, at, EnqueueOutcome::Refused(QueueNotFound(one.queue.clone()).into()))
+                        set(outcomes, at, EnqueueOutcome::Refused(QueueNotFound(one.queue.clone()).into()));
                     }
                 }
             }

@@ -58,16 +58,15 @@ impl Turned {
             ) => Self::Failed(Fault::Again(unavailable(told))),
             // It is a replica now: another connection may lead to the master.
             ErrorKind::Server(ServerErrorKind::ReadOnly) => Self::Lost(Fault::Again(unavailable(told))),
-            ErrorKind::Server(ServerErrorKind::ResponseError) if error.code() == Some("OOM") => {
+            ErrorKind::Server(ServerErrorKind::ResponseError) | ErrorKind::Extension
+                if error.code() == Some("OOM") =>
+            {
                 Self::Failed(Fault::Undone(StoreError::StorageFull))
             }
             ErrorKind::Server(ServerErrorKind::ResponseError)
                 if told.contains("running script") || told.contains("user_script") =>
             {
                 Self::Failed(Fault::Undone(damaged("what a script found", told)))
-            }
-            ErrorKind::Extension if error.code() == Some("OOM") => {
-                Self::Failed(Fault::Undone(StoreError::StorageFull))
             }
             ErrorKind::Extension if matches!(error.code(), Some("BUSY" | "UNBLOCKED")) => {
                 Self::Failed(Fault::Again(unavailable(told)))

@@ -22,6 +22,7 @@ mod link;
 mod list;
 mod lock;
 mod options;
+mod pause;
 mod queue;
 mod registry;
 mod relay;

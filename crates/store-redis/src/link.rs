@@ -15,6 +15,7 @@ use redis::{AsyncConnectionConfig, Client, Cmd, Value};
 use crate::error::{Fault, Turned, unavailable, unreached};
 use crate::keys::{Keys, SLOTS, slot};
 use crate::options::{Address, Options, Patience};
+use crate::pause::Pauses;
 use crate::reply::Reply;
 use crate::script::{Scripts, Verb};
 
@@ -33,6 +34,7 @@ impl Args {
         self
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "a number is handed over by value everywhere")]
     pub(crate) fn number(&mut self, number: impl ToString) -> &mut Self {
         self.push(number.to_string())
     }
@@ -396,14 +398,10 @@ impl Link {
     where
         F: Future<Output = Result<T, Fault>>,
     {
-        let (mut pause, mut waited) = (PAUSES.0, Duration::ZERO);
+        let (mut pauses, mut waited) = (Pauses::new(PAUSES.0, PAUSES.1), Duration::ZERO);
         loop {
             match step().await {
-                Err(Fault::Again(_)) if waited < self.patience.busy => {
-                    tokio::time::sleep(pause).await;
-                    waited += pause;
-                    pause = (pause * 2).min(PAUSES.1);
-                }
+                Err(Fault::Again(_)) if waited < self.patience.busy => waited += pauses.wait().await,
                 answer => return answer,
             }
         }

@@ -91,14 +91,14 @@ impl Shared {
             names.sort_unstable();
             names.dedup();
             args.push("states").number(APART_MAX);
-            names.iter().for_each(|name| {
-                args.push(*name);
-            });
+            for name in names {
+                args.push(name);
+            }
         } else {
             args.push("ids");
-            search.filter.ids.iter().for_each(|id| {
+            for id in &search.filter.ids {
                 args.number(id);
-            });
+            }
         }
         let Some(mut found) = self.pages(known, &args).await? else { return Ok(None) };
         found.sort_by_key(|seen| seen.message.id());
@@ -150,9 +150,9 @@ impl Shared {
     pub(crate) async fn read(&self, known: &Known, ids: &[MessageId]) -> Result<Vec<Message>, Fault> {
         let mut args = Args::default();
         args.push("0");
-        ids.iter().for_each(|id| {
+        for id in ids {
             args.number(id);
-        });
+        }
         let mut answer = Reply::of(self.link.run(&self.link.scripts.read, &known.keys, &args).await?)?;
         if answer.text()? != "ok" {
             self.forget(&known.queue.name);

@@ -1,4 +1,4 @@
-//! A lock over all instances: `SET NX PX` with a token, renewed while it is held, and let go by its owner alone.
+//! A lock over all instances: `SET NX PX` with a token, let go by its owner alone, and ended by itself.
 //!
 //! It saves work and keeps people from stepping on each other's toes; whatever is done under it is right without it, because a lock
 //! that ended while its owner was stopped is somebody else's.
@@ -10,12 +10,13 @@ use redis::Value;
 
 use crate::error::{Fault, unavailable};
 use crate::link::{Args, Link};
+use crate::pause::Pauses;
 
-/// How long a lock is held without being renewed.
+/// How long a lock is held, if nobody lets go of it.
 const LIFETIME: Duration = Duration::from_secs(30);
-/// The pause before a lock is tried again that somebody else holds, and how often it is.
-const PAUSE: Duration = Duration::from_millis(5);
-const TRIES: usize = 2_000;
+/// The first and the longest pause before a lock is tried again that somebody else holds, and how often it is.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(50));
+const TRIES: usize = 500;
 
 /// A lock that is held. It is let go when it is dropped.
 #[derive(Debug)]
@@ -31,11 +32,12 @@ impl Lock {
         let key = link.keys.lock(name);
         let lifetime = LIFETIME.as_millis().to_string();
         let command = redis::cmd("SET").arg(&key).arg(&token).arg("NX").arg("PX").arg(lifetime).clone();
+        let mut pauses = Pauses::new(PAUSES.0, PAUSES.1);
         for _ in 0..TRIES {
             if link.send(&key, &command, true).await? != Value::Nil {
                 return Ok(Self { link: Arc::clone(link), key, token });
             }
-            tokio::time::sleep(PAUSE).await;
+            pauses.wait().await;
         }
         Err(Fault::Undone(unavailable("another instance changes queues all the time")))
     }

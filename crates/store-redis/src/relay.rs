@@ -97,7 +97,7 @@ impl Shared {
             Ok(Fared::Arrived) => judged.moved_to = Some(target.clone()),
             Ok(_) => {}
             Err(fault) => {
-                tracing::debug!(?fault, message = %judged.message, "a dead letter travels on later")
+                tracing::debug!(?fault, message = %judged.message, "a dead letter travels on later");
             }
         }
     }

@@ -86,8 +86,7 @@ pub(crate) fn read_id(text: &str) -> Result<MessageId, StoreError> {
 pub(crate) fn text(value: Value) -> Result<String, StoreError> {
     match value {
         Value::BulkString(bytes) => String::from_utf8(bytes).map_err(|error| damaged("a text", error)),
-        Value::SimpleString(text) => Ok(text),
-        Value::VerbatimString { text, .. } => Ok(text),
+        Value::SimpleString(text) | Value::VerbatimString { text, .. } => Ok(text),
         Value::Int(number) => Ok(number.to_string()),
         Value::Double(number) => Ok(number.to_string()),
         Value::Okay => Ok("OK".to_owned()),

@@ -11,6 +11,7 @@ use redrive_store::{Heard, Listener, Signal};
 
 use crate::error::{Fault, unavailable, unreached};
 use crate::link::Link;
+use crate::pause::Pauses;
 use crate::store::Shared;
 
 /// The first and the longest pause before it is tried again to listen.
@@ -85,7 +86,7 @@ fn lost(error: redis::RedisError) -> Fault {
 #[async_trait]
 impl Listener for Ear {
     async fn hear(&mut self) -> Heard {
-        let mut pause = PAUSES.0;
+        let mut pauses = Pauses::new(PAUSES.0, PAUSES.1);
         loop {
             if let Some(signal) = self.heard.pop_front() {
                 return Heard::Signal(signal);
@@ -107,8 +108,7 @@ impl Listener for Ear {
                 }
                 Err(fault) => {
                     tracing::debug!(?fault, "nothing is heard of other instances");
-                    tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(PAUSES.1);
+                    pauses.wait().await;
                 }
             }
         }

@@ -141,9 +141,9 @@ async fn introduce(link: &Link, fresh_key: [u8; 32]) -> Result<(ReceiptKey, Stri
     }
     let store = link.keys.store();
     link.send(&store, redis::cmd("HSETNX").arg(&store).arg("receipts").arg(&fresh_key[..]), true).await?;
-    let key = match link.send(&store, redis::cmd("HGET").arg(&store).arg("receipts"), false).await? {
-        Value::BulkString(key) => key,
-        _ => return Err(Fault::Again(unavailable("the record of the store is gone"))),
+    let key = link.send(&store, redis::cmd("HGET").arg(&store).arg("receipts"), false).await?;
+    let Value::BulkString(key) = key else {
+        return Err(Fault::Again(unavailable("the record of the store is gone")));
     };
     let key: [u8; 32] =
         key.try_into().map_err(|_| damaged("the key of receipts", "it has another length"))?;
