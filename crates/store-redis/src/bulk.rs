@@ -1,10 +1,7 @@
-//! redrive, discard, move and reschedule: what an operator does to many messages at a time. They are looked for, and each is changed
+//! What redrive, discard, move and reschedule have in common. Messages are looked for, and each is changed
 //! if it is still as it was seen; who was touched meanwhile is looked at again.
 
-use redrive_core::invalid::Invalid;
-use redrive_core::lifecycle::{self, Reschedule};
-use redrive_core::message::{Message, MessageId, Note, Phase};
-use redrive_core::queue::QueueName;
+use redrive_core::message::{Message, MessageId};
 use redrive_store::{Bulk, BulkRefusal, Now, QueueNotFound, Selection};
 
 use crate::error::{Fault, unavailable};
@@ -14,19 +11,19 @@ use crate::queue::Known;
 use crate::reply::Reply;
 use crate::script::Verb;
 use crate::store::{LOOKS, Shared};
-use crate::words::{note_words, when_word};
 
 /// How a verb changes many messages.
-struct Change<'a> {
-    verb: &'a Verb,
+pub(crate) struct Change<'a> {
+    /// Its script.
+    pub(crate) verb: &'a Verb,
     /// Another queue that it is about.
-    target: Option<&'a Known>,
+    pub(crate) target: Option<&'a Known>,
     /// The words of the verb.
-    words: Vec<String>,
+    pub(crate) words: Vec<String>,
 }
 
 impl Shared {
-    async fn bulk(
+    pub(crate) async fn bulk(
         &self,
         now: Now,
         selection: &Selection,
@@ -114,56 +111,5 @@ impl Shared {
             }
         }
         Ok(touched)
-    }
-
-    pub(crate) async fn discard(&self, now: Now, selection: &Selection, force: bool) -> Result<Bulk, Fault> {
-        let free = |message: &Message| lifecycle::may_discard(&message.progress, force);
-        let change = Change { verb: &self.link.scripts.discard, target: None, words: Vec::new() };
-        self.bulk(now, selection, free, change).await
-    }
-
-    pub(crate) async fn reschedule(
-        &self,
-        now: Now,
-        selection: &Selection,
-        change: Reschedule,
-    ) -> Result<Bulk, Fault> {
-        change.check()?;
-        let waits = |message: &Message| message.progress.phase == Phase::Waiting;
-        let visible = change.visible.map_or_else(String::new, when_word);
-        let priority = change.priority.map_or_else(String::new, |priority| priority.get().to_string());
-        let words = vec![visible, priority];
-        let change = Change { verb: &self.link.scripts.reschedule, target: None, words };
-        self.bulk(now, selection, waits, change).await
-    }
-
-    pub(crate) async fn redrive(
-        &self,
-        now: Now,
-        selection: &Selection,
-        by: &Note,
-        reason: &Note,
-    ) -> Result<Bulk, Fault> {
-        let dead = |message: &Message| message.progress.death().is_some();
-        let max = self.options.limits.dedup_keys_per_queue;
-        let words = vec![max.to_string(), note_words(by, reason)];
-        let change = Change { verb: &self.link.scripts.redrive, target: None, words };
-        self.bulk(now, selection, dead, change).await
-    }
-
-    pub(crate) async fn move_to(
-        &self,
-        now: Now,
-        selection: &Selection,
-        target: &QueueName,
-    ) -> Result<Bulk, Fault> {
-        let to = self.look(target).await?.ok_or_else(|| QueueNotFound(target.clone()))?;
-        if *target == selection.queue {
-            return Err(Invalid::unusable("target", "must be another queue").into());
-        }
-        let free = |message: &Message| lifecycle::may_move(&message.progress);
-        let words = vec![self.options.limits.classes_per_queue.to_string()];
-        let change = Change { verb: &self.link.scripts.move_to, target: Some(&to), words };
-        self.bulk(now, selection, free, change).await
     }
 }

@@ -6,27 +6,36 @@
 //! What a failure leads to is judged here and sent along, guarded by the lease or by the line of words that was seen ([`words`]).
 //!
 //! * [`link`]: the way to the server, or to the node of a cluster that has a key; [`greet`]: whether it is the one of before.
-//! * a file for each verb, or for the few that are alike: [`enqueue`], [`lease`], [`settle`], [`sweep`], [`bulk`], [`list`], [`count`];
+//! * a file for each verb; [`settle`], [`sweep`] and [`bulk`] are what those have in common that are alike; [`list`], [`count`];
 //!   [`relay`] where one step becomes several because a cluster is between two queues.
 //! * [`queue`], [`registry`], [`signal`]: what is not about messages. [`durability`]: what the server promises.
 
 mod bulk;
 mod count;
+mod discard;
 mod durability;
 mod enqueue;
 mod error;
+mod expire;
+mod extend;
 mod greet;
 mod keys;
+mod lapse;
 mod lease;
 mod link;
 mod list;
 mod lock;
+mod r#move;
+mod nack;
 mod options;
 mod pause;
 mod queue;
+mod redrive;
 mod registry;
 mod relay;
+mod release;
 mod reply;
+mod reschedule;
 mod script;
 mod settle;
 mod signal;

@@ -3,7 +3,7 @@
 use redis::Script;
 
 macro_rules! scripts {
-    ($($(#[$doc:meta])* $name:ident: $writes:literal = [$($part:literal),+];)+) => {
+    ($($(#[$doc:meta])* $name:ident: $kind:ident = [$($part:literal),+];)+) => {
         /// Every script.
         #[derive(Debug)]
         pub(crate) struct Scripts {
@@ -14,8 +14,8 @@ macro_rules! scripts {
             pub(crate) fn new() -> Self {
                 Self { $($name: Verb::new(
                     stringify!($name),
-                    concat!($(include_str!(concat!("../scripts/", $part, ".lua")), "\n"),+),
-                    $writes,
+                    concat!(scripts!(@head $kind), $(include_str!(concat!("../scripts/", $part, ".lua")), "\n"),+),
+                    scripts!(@writes $kind),
                 ),)+ }
             }
 
@@ -25,6 +25,12 @@ macro_rules! scripts {
             }
         }
     };
+    // What takes room is refused by a server that has none left, and what gives room is not.
+    (@head adds) => { "" };
+    (@head moves) => { "#!lua flags=allow-oom\n" };
+    (@head looks) => { "#!lua flags=no-writes\n" };
+    (@writes looks) => { false };
+    (@writes $kind:ident) => { true };
 }
 
 /// A script.
@@ -44,42 +50,42 @@ impl Verb {
 }
 
 scripts! {
-    enqueue: true = ["base", "lines", "keep", "enqueue"];
-    lease: true = ["base", "lines", "keep", "lease"];
-    ack: true = ["base", "keep", "settle", "ack"];
-    extend: true = ["base", "keep", "settle", "extend"];
-    release: true = ["base", "lines", "keep", "settle", "release"];
+    enqueue: adds = ["base", "lines", "keep", "enqueue"];
+    lease: moves = ["base", "lines", "keep", "lease"];
+    ack: moves = ["base", "keep", "settle", "ack"];
+    extend: moves = ["base", "keep", "settle", "extend"];
+    release: moves = ["base", "lines", "keep", "settle", "release"];
     /// nack and bury.
-    nack: true = ["base", "lines", "keep", "death", "ended", "settle", "nack"];
-    expire: true = ["base", "lines", "keep", "death", "ended", "expire"];
-    lapse: true = ["base", "lines", "keep", "death", "lapse"];
-    retain: true = ["base", "lines", "keep", "retain"];
-    reschedule: true = ["base", "lines", "bulk", "reschedule"];
-    redrive: true = ["base", "lines", "keep", "death", "bulk", "redrive"];
-    move_to: true = ["base", "lines", "keep", "death", "bulk", "move"];
-    depart: true = ["base", "lines", "keep", "depart"];
-    arrive: true = ["base", "lines", "keep", "death", "arrive"];
-    departed: true = ["base", "lines", "keep", "departed"];
-    discard: true = ["base", "lines", "keep", "bulk", "discard"];
-    page: false = ["base", "keep", "page"];
-    read: false = ["base", "keep", "read"];
-    find: false = ["base", "keep", "find"];
-    stats: false = ["base", "stats"];
-    due: false = ["base", "due"];
-    groups: false = ["base", "groups"];
-    queue_create: true = ["base", "queue_create"];
-    queue_update: true = ["base", "lines", "queue_update"];
-    queue_pause: true = ["base", "queue_pause"];
-    queue_delete: true = ["base", "queue_delete"];
-    queue_clear: true = ["queue_clear"];
-    directory_add: true = ["directory_add"];
-    directory_remove: true = ["directory_remove"];
-    registry_write: true = ["registry_write"];
-    log_append: true = ["base", "log_append"];
-    log_trim: true = ["log_trim"];
-    lock_release: true = ["lock_release"];
-    meet: true = ["meet"];
-    fence: true = ["fence"];
+    nack: moves = ["base", "lines", "keep", "death", "ended", "settle", "nack"];
+    expire: moves = ["base", "lines", "keep", "death", "ended", "expire"];
+    lapse: moves = ["base", "lines", "keep", "death", "lapse"];
+    retain: moves = ["base", "lines", "keep", "retain"];
+    reschedule: adds = ["base", "lines", "bulk", "reschedule"];
+    redrive: adds = ["base", "lines", "keep", "death", "bulk", "redrive"];
+    move_to: adds = ["base", "lines", "keep", "death", "bulk", "move"];
+    depart: moves = ["base", "lines", "keep", "depart"];
+    arrive: adds = ["base", "lines", "keep", "death", "arrive"];
+    departed: moves = ["base", "lines", "keep", "departed"];
+    discard: moves = ["base", "lines", "keep", "bulk", "discard"];
+    page: looks = ["base", "keep", "page"];
+    read: looks = ["base", "keep", "read"];
+    find: looks = ["base", "keep", "find"];
+    stats: looks = ["base", "stats"];
+    due: looks = ["base", "due"];
+    groups: looks = ["base", "groups"];
+    queue_create: adds = ["base", "queue_create"];
+    queue_update: adds = ["base", "lines", "queue_update"];
+    queue_pause: moves = ["base", "queue_pause"];
+    queue_delete: moves = ["base", "queue_delete"];
+    queue_clear: moves = ["queue_clear"];
+    directory_add: adds = ["directory_add"];
+    directory_remove: moves = ["directory_remove"];
+    registry_write: adds = ["registry_write"];
+    log_append: adds = ["base", "log_append"];
+    log_trim: moves = ["log_trim"];
+    lock_release: moves = ["lock_release"];
+    meet: adds = ["meet"];
+    fence: moves = ["fence"];
 }
 
 #[cfg(test)]

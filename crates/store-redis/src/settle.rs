@@ -1,18 +1,14 @@
-//! ack, nack, release, extend, bury: how a lease ends, or goes on.
+//! ack and bury, and what all settlements have in common.
 
 use std::sync::Arc;
 
-use redrive_core::dice::Dice;
 use redrive_core::lifecycle::Terms;
 use redrive_core::message::{Checkpoint, MessageId};
-use redrive_core::policy::{Failure, Sentence};
+use redrive_core::policy::Sentence;
 use redrive_core::queue::QueueName;
 use redrive_core::receipt::Claim;
 use redrive_core::time::Timestamp;
-use redrive_store::{
-    AckItem, Acked, Batch, BuryItem, ExtendItem, Judged, LeaseTarget, NackItem, Now, ReleaseItem, Released,
-    Settled, StoreError,
-};
+use redrive_store::{AckItem, Acked, Batch, BuryItem, Judged, LeaseTarget, Now, Settled, StoreError};
 
 use crate::enqueue::part_done;
 use crate::error::{Fault, damaged, unavailable};
@@ -21,42 +17,43 @@ use crate::queue::Known;
 use crate::reply::Reply;
 use crate::script::Verb;
 use crate::store::{LOOKS, Shared};
-use crate::sweep::{Seen, cause_of, judged, sentence_args};
+use crate::sweep::{cause_of, judged, sentence_args};
 use crate::words::{cause_word, lease_word, read_consumer, read_pair};
 
 /// A settlement, as far as all of them are alike.
-struct Settlement<'a, T> {
-    verb: &'a Verb,
+pub(crate) struct Settlement<'a, T> {
+    /// Its script.
+    pub(crate) verb: &'a Verb,
     /// How many words an item has, the three that all have included.
-    words: usize,
+    pub(crate) words: usize,
     /// The word that the script reads of a queue.
-    queue: fn(&Known) -> String,
+    pub(crate) queue: fn(&Known) -> String,
     /// Whether the dead of a queue may go to another one.
-    kills: bool,
+    pub(crate) kills: bool,
     /// Which lease an item is about.
-    target: fn(&T) -> (&QueueName, MessageId, String),
+    pub(crate) target: fn(&T) -> (&QueueName, MessageId, String),
     /// The words of an item behind those.
-    item: &'a (dyn Fn(&mut Args, &Known, &T) + Sync),
+    pub(crate) item: &'a (dyn Fn(&mut Args, &Known, &T) + Sync),
 }
 
 /// What became of an item: what the script says of it, and the queue as it was known.
-type Said = Settled<(Arc<Known>, Timestamp, Reply)>;
+pub(crate) type Said = Settled<(Arc<Known>, Timestamp, Reply)>;
 
-fn claimed(claim: &Claim) -> (&QueueName, MessageId, String) {
+pub(crate) fn claimed(claim: &Claim) -> (&QueueName, MessageId, String) {
     (&claim.queue, claim.message, lease_word(claim.lease))
 }
 
-fn targeted(target: &LeaseTarget) -> (&QueueName, MessageId, String) {
+pub(crate) fn targeted(target: &LeaseTarget) -> (&QueueName, MessageId, String) {
     (target.queue(), target.message(), target.lease().map_or_else(String::new, lease_word))
 }
 
-fn checkpoint(args: &mut Args, checkpoint: Option<&Checkpoint>) {
+pub(crate) fn checkpoint(args: &mut Args, checkpoint: Option<&Checkpoint>) {
     args.flag(checkpoint.is_some());
     args.push(checkpoint.map_or_else(Vec::new, |point| point.bytes().to_vec()));
 }
 
 impl Shared {
-    async fn settle<T>(
+    pub(crate) async fn settle<T>(
         &self,
         now: Now,
         batch: &Batch<T>,
@@ -207,131 +204,17 @@ impl Shared {
         })
     }
 
-    pub(crate) async fn extend(
-        &self,
-        now: Now,
-        batch: &Batch<ExtendItem>,
-    ) -> Result<Vec<Settled<Timestamp>>, Fault> {
-        let settlement = Settlement {
-            verb: &self.link.scripts.extend,
-            words: 6,
-            queue: |known| known.settings.max_lease.get().to_string(),
-            kills: false,
-            target: |item: &ExtendItem| targeted(&item.target),
-            item: &|args, _, item| {
-                args.number(item.time.get());
-                checkpoint(args, item.checkpoint.as_ref());
-            },
-        };
-        let said = self.settle(now, batch, &settlement).await?;
-        each(batch, said, |_, (_, _, mut from)| from.time())
-    }
-
-    pub(crate) async fn release(
-        &self,
-        now: Now,
-        batch: &Batch<ReleaseItem>,
-    ) -> Result<Vec<Settled<Released>>, Fault> {
-        let settlement = Settlement {
-            verb: &self.link.scripts.release,
-            words: 4,
-            queue: |_| String::new(),
-            kills: false,
-            target: |item: &ReleaseItem| targeted(&item.target),
-            item: &|args, _, item| {
-                args.maybe(item.delay.map(redrive_core::time::Millis::get));
-            },
-        };
-        let said = self.settle(now, batch, &settlement).await?;
-        let mut outcomes = Vec::with_capacity(said.len());
-        for one in said {
-            outcomes.push(match one {
-                Settled::Applied((known, at, from)) => {
-                    Settled::Applied(self.released(now, at, &known, from).await?)
-                }
-                Settled::NotFound => Settled::NotFound,
-                Settled::LeaseLost => Settled::LeaseLost,
-                Settled::Aborted => Settled::Aborted,
-            });
-        }
-        Ok(outcomes)
-    }
-
-    /// Where a released message stands. With no delivery left nothing could ever be done with it.
-    async fn released(
-        &self,
-        now: Now,
-        at: Timestamp,
-        known: &Known,
-        mut from: Reply,
-    ) -> Result<Released, Fault> {
-        let (visible_at, consumer) = (from.time()?, read_consumer(&from.text()?)?);
-        let mut lapsed = None;
-        if let Some(seen) = Seen::read(&known.queue.name, from.reply()?)? {
-            let progress = &seen.message.progress;
-            let terms = Terms::new(&known.settings, seen.message.spec.max_attempts);
-            if terms.spent(progress.attempts, progress.deliveries_counted()).is_some() {
-                lapsed = self.lapse_seen(now, at, known, vec![seen], None).await?.pop();
-            }
-        }
-        Ok(Released { visible_at, consumer, lapsed })
-    }
-
-    pub(crate) async fn nack(
-        &self,
-        now: Now,
-        batch: &Batch<NackItem>,
-        seed: u64,
-    ) -> Result<Vec<Settled<Judged>>, Fault> {
-        let Some(items) = self.one_by_one(batch, |item| item.claim.message) else {
-            return self.nack_all(now, batch, seed).await;
-        };
-        let mut outcomes = Vec::with_capacity(items.len());
-        for (done, item) in items.into_iter().enumerate() {
-            let one = self.nack_all(now, &Batch::one(item)?, seed).await;
-            outcomes.extend(one.map_err(|fault| part_done(fault, done))?);
-        }
-        Ok(outcomes)
-    }
-
     /// The items of a batch that must be settled one by one: in a cluster a message that died is still there until it has
     /// travelled on, and what an item finds that is about the same message should be what it would find anywhere.
-    fn one_by_one<T: Clone>(&self, batch: &Batch<T>, message: impl Fn(&T) -> MessageId) -> Option<Vec<T>> {
+    pub(crate) fn one_by_one<T: Clone>(
+        &self,
+        batch: &Batch<T>,
+        message: impl Fn(&T) -> MessageId,
+    ) -> Option<Vec<T>> {
         let mut messages: Vec<MessageId> = batch.items().iter().map(message).collect();
         messages.sort_unstable();
         let twice = messages.windows(2).any(|pair| pair.first() == pair.last());
         (self.link.cluster && twice && !batch.is_all_or_nothing()).then(|| batch.items().to_vec())
-    }
-
-    async fn nack_all(
-        &self,
-        now: Now,
-        batch: &Batch<NackItem>,
-        seed: u64,
-    ) -> Result<Vec<Settled<Judged>>, Fault> {
-        let classes = self.options.limits.classes_per_queue;
-        let item = |args: &mut Args, known: &Known, item: &NackItem| {
-            sentence_args(args, nacked(known, item, seed), &item.error);
-            checkpoint(args, item.checkpoint.as_ref());
-            args.push(cause_word(cause_of(false))).number(classes);
-        };
-        let settlement = Settlement {
-            verb: &self.link.scripts.nack,
-            words: 12,
-            queue: |_| String::new(),
-            kills: true,
-            target: |item: &NackItem| claimed(&item.claim),
-            item: &item,
-        };
-        let said = self.settle(now, batch, &settlement).await?;
-        let outcomes = each(batch, said, |item, (known, at, mut from)| {
-            let terms = Terms::new(&known.settings, item.claim.max_attempts);
-            let about = (&item.claim.queue, item.claim.message, at);
-            let sentence = nacked(&known, item, seed);
-            let judged = judged(&mut from, about, &terms, (item.error.clone(), sentence))?;
-            Ok((known, judged))
-        })?;
-        Ok(self.travelled(now, outcomes).await)
     }
 
     pub(crate) async fn bury(
@@ -376,7 +259,7 @@ impl Shared {
     }
 
     /// The outcomes, after those that died have travelled on where they are to.
-    async fn travelled(
+    pub(crate) async fn travelled(
         &self,
         now: Now,
         outcomes: Vec<Settled<(Arc<Known>, Judged)>>,
@@ -397,14 +280,6 @@ impl Shared {
     }
 }
 
-/// What the judge says of a nack. The same claim is judged the same however often it is asked.
-fn nacked(known: &Known, item: &NackItem, seed: u64) -> Sentence {
-    let claim = &item.claim;
-    let terms = Terms::new(&known.settings, claim.max_attempts);
-    let mut dice = Dice::for_attempt(seed, claim.message, claim.attempts);
-    terms.sentence(claim.attempts, claim.deliveries, Failure::Nack(item.asked), &mut dice)
-}
-
 fn put<T>(said: &mut [Option<T>], at: usize, one: T) {
     if let Some(place) = said.get_mut(at) {
         *place = Some(one);
@@ -412,7 +287,7 @@ fn put<T>(said: &mut [Option<T>], at: usize, one: T) {
 }
 
 /// The outcome of each item.
-fn each<T, O>(
+pub(crate) fn each<T, O>(
     batch: &Batch<T>,
     said: Vec<Said>,
     read: impl Fn(&T, (Arc<Known>, Timestamp, Reply)) -> Result<O, StoreError>,

@@ -1,13 +1,11 @@
-//! expire, lapse, retain: what time does to messages. What is due is looked for, judged here, and then changed, if it is still as it was
-//! seen.
+//! What expire and lapse have in common, and retain. What is due is looked for, judged, and then changed, if it is still as it was seen.
 
-use redrive_core::dice::Dice;
-use redrive_core::lifecycle::{self, OVERDUE_ERROR, Terms};
-use redrive_core::message::{Cause, DeadReason, ErrorText, Message, MessageId};
-use redrive_core::policy::{Failure, Fingerprint, Sentence, Verdict};
+use redrive_core::lifecycle::Terms;
+use redrive_core::message::{Cause, ErrorText, Message, MessageId};
+use redrive_core::policy::{Fingerprint, Sentence, Verdict};
 use redrive_core::queue::QueueName;
 use redrive_core::time::{Millis, Timestamp};
-use redrive_store::{ExpireRequest, Judged, Now, QueueError, StoreError, SweepRequest};
+use redrive_store::{Judged, Now, QueueError, StoreError, SweepRequest};
 
 use crate::error::{Fault, damaged};
 use crate::lease::seen;
@@ -75,7 +73,8 @@ pub(crate) fn judged(
     })
 }
 
-fn moved_to(name: Option<String>) -> Result<Option<QueueName>, StoreError> {
+/// The queue to which a message was moved, dead, in the same step.
+pub(crate) fn moved_to(name: Option<String>) -> Result<Option<QueueName>, StoreError> {
     name.map(QueueName::new).transpose().map_err(|error| damaged("the name of a queue", error))
 }
 
@@ -90,7 +89,7 @@ pub(crate) fn sentence_args(args: &mut Args, sentence: Sentence, error: &ErrorTe
 
 impl Shared {
     /// The keys of a queue and, where its dead go to another one and can in the same step, of that; and how scripts are told.
-    async fn with_target(&self, known: &Known) -> Result<(Vec<String>, String), Fault> {
+    pub(crate) async fn with_target(&self, known: &Known) -> Result<(Vec<String>, String), Fault> {
         let mut keys = known.keys.to_vec();
         let Some(name) = known.settings.dead_letter_to.as_ref() else { return Ok((keys, "0".to_owned())) };
         let Some(target) = self.known(name).await? else { return Ok((keys, "0".to_owned())) };
@@ -99,190 +98,6 @@ impl Shared {
         }
         keys.extend(target.keys.iter().cloned());
         Ok((keys, "1".to_owned()))
-    }
-
-    pub(crate) async fn expire(&self, now: Now, request: &ExpireRequest) -> Result<Vec<Judged>, Fault> {
-        let mut found: Vec<(Timestamp, Seen)> = Vec::new();
-        let limit = request.limit.get();
-        for name in self.swept_queues(request.queue.as_ref()).await? {
-            let Some((at, seen)) = self.find(now, &name, "deadlines", limit).await? else { continue };
-            found.extend(seen.into_iter().map(|seen| (at, seen)));
-        }
-        let lease = |seen: &Seen| seen.message.lease().map(|lease| (lease.deadline, lease.id));
-        found.sort_by_key(|(_, seen)| lease(seen));
-        found.truncate(limit);
-        let mut judged = Vec::new();
-        for (at, seen) in found {
-            let Some(known) = self.known(&seen.message.queue).await? else { continue };
-            judged.extend(
-                self.expire_seen(now, at, &known, vec![seen], request.error.as_ref(), request.seed).await?,
-            );
-        }
-        Ok(judged)
-    }
-
-    /// Ends leases that were seen to be overdue.
-    pub(crate) async fn expire_seen(
-        &self,
-        now: Now,
-        at: Timestamp,
-        known: &Known,
-        overdue: Vec<Seen>,
-        error: Option<&ErrorText>,
-        seed: u64,
-    ) -> Result<Vec<Judged>, Fault> {
-        if overdue.is_empty() {
-            return Ok(Vec::new());
-        }
-        let error = error.cloned().unwrap_or_else(|| ErrorText::new(OVERDUE_ERROR));
-        let (keys, to) = self.with_target(known).await?;
-        let mut args = Args::default();
-        args.push(self.time_arg(now_or(now, at)))
-            .push(known.stamp.as_str())
-            .number(self.options.limits.classes_per_queue)
-            .push(to);
-        let mut sentences = Vec::with_capacity(overdue.len());
-        for seen in &overdue {
-            let progress = &seen.message.progress;
-            let terms = Terms::new(&known.settings, seen.message.spec.max_attempts);
-            let mut dice = Dice::for_attempt(seed, seen.message.id(), progress.attempts);
-            let failure = Failure::Expire { backoff: terms.overdue_backoff };
-            let sentence =
-                terms.sentence(progress.attempts, progress.deliveries_counted(), failure, &mut dice);
-            args.number(seen.message.id()).push(seen.line.as_str());
-            sentence_args(&mut args, sentence, &error);
-            sentences.push((terms, sentence));
-        }
-        let mut answer = Reply::of(self.link.run(&self.link.scripts.expire, &keys, &args).await?)?;
-        if answer.text()? != "ok" {
-            self.forget(&known.queue.name);
-            return Ok(Vec::new());
-        }
-        let at = answer.time()?;
-        let mut all = Vec::new();
-        for ((seen, (terms, sentence)), mut from) in overdue.iter().zip(sentences).zip(answer.replies()?) {
-            if from.text()? == "e" {
-                let about = (&known.queue.name, seen.message.id(), at);
-                let mut judged = judged(&mut from, about, &terms, (error.clone(), sentence))?;
-                self.travel_on(now, known, &mut judged).await;
-                all.push(judged);
-            }
-        }
-        Ok(all)
-    }
-
-    pub(crate) async fn lapse(&self, now: Now, request: &SweepRequest) -> Result<Vec<Judged>, Fault> {
-        let limit = request.limit.get();
-        let names = self.swept_queues(request.queue.as_ref()).await?;
-        let mut found: Vec<(Timestamp, Seen)> = Vec::new();
-        for name in &names {
-            let Some((at, seen)) = self.find(now, name, "ttl", limit).await? else { continue };
-            found.extend(seen.into_iter().map(|seen| (at, seen)));
-        }
-        found.sort_by_key(|(_, seen)| (seen.due, seen.message.id()));
-        found.truncate(limit);
-        let mut judged = Vec::new();
-        for (at, seen) in found {
-            let Some(known) = self.known(&seen.message.queue).await? else { continue };
-            judged.extend(self.lapse_seen(now, at, &known, vec![seen], None).await?);
-        }
-        for name in &names {
-            if judged.len() < limit {
-                judged.extend(self.lapse_capped(now, name, limit - judged.len()).await?);
-            }
-        }
-        Ok(judged)
-    }
-
-    /// Lapses waiting messages that are over a cap that was lowered, where there may be any.
-    async fn lapse_capped(&self, now: Now, name: &QueueName, limit: usize) -> Result<Vec<Judged>, Fault> {
-        let Some(known) = self.known(name).await? else { return Ok(Vec::new()) };
-        let [record, _] = &known.keys;
-        let capped = self.link.send(record, redis::cmd("HGET").arg(record).arg("capped"), false).await?;
-        if capped == redis::Value::Nil {
-            return Ok(Vec::new());
-        }
-        let capped = crate::reply::text(capped)?;
-        let at = self.clock(now).await?;
-        let (mut over, mut after) = (Vec::new(), None);
-        let mut all = false;
-        while over.len() < limit {
-            let page = self.page(&known, after, None, false).await?;
-            let Some(last) = page.last() else {
-                all = true;
-                break;
-            };
-            after = Some(last.message.id());
-            over.extend(page.into_iter().filter(|seen| {
-                let terms = Terms::new(&known.settings, seen.message.spec.max_attempts);
-                let reason = lifecycle::lapse_reason(&seen.message.progress, &terms, at);
-                reason.is_some_and(|reason| reason != DeadReason::ExpiredTtl)
-            }));
-        }
-        over.truncate(limit);
-        self.lapse_seen(now, at, &known, over, all.then_some(capped)).await
-    }
-
-    /// Lapses messages that were seen to have no delivery left.
-    pub(crate) async fn lapse_seen(
-        &self,
-        now: Now,
-        at: Timestamp,
-        known: &Known,
-        lapsing: Vec<Seen>,
-        capped: Option<String>,
-    ) -> Result<Vec<Judged>, Fault> {
-        if lapsing.is_empty() && capped.is_none() {
-            return Ok(Vec::new());
-        }
-        let (keys, to) = self.with_target(known).await?;
-        let mut args = Args::default();
-        args.push(self.time_arg(now_or(now, at)))
-            .push(known.stamp.as_str())
-            .number(self.options.limits.classes_per_queue)
-            .push(to)
-            .push(capped.unwrap_or_default());
-        let mut doomed = Vec::with_capacity(lapsing.len());
-        for seen in lapsing {
-            let terms = Terms::new(&known.settings, seen.message.spec.max_attempts);
-            let Some(reason) = lifecycle::lapse_reason(&seen.message.progress, &terms, at) else { continue };
-            let error = seen.message.history.last_error.clone();
-            let error = error.unwrap_or_else(|| ErrorText::new(reason.name()));
-            args.number(seen.message.id())
-                .push(seen.line.as_str())
-                .push(reason.name())
-                .push(print_word(Fingerprint::of(error.as_str())));
-            doomed.push((seen, terms, reason, error));
-        }
-        let mut answer = Reply::of(self.link.run(&self.link.scripts.lapse, &keys, &args).await?)?;
-        if answer.text()? != "ok" {
-            self.forget(&known.queue.name);
-            return Ok(Vec::new());
-        }
-        let at = answer.time()?;
-        let mut judged = Vec::new();
-        for ((seen, terms, reason, error), mut from) in doomed.into_iter().zip(answer.replies()?) {
-            if from.text()? != "e" {
-                continue;
-            }
-            let (kind, _) = read_pair(&from.text()?)?;
-            let mut one = Judged {
-                at,
-                leased_at: None,
-                consumer: None,
-                queue: known.queue.name.clone(),
-                message: seen.message.id(),
-                kind,
-                attempts: u32::try_from(from.number()?).unwrap_or(u32::MAX),
-                max_attempts: terms.policy.max_attempts,
-                error,
-                verdict: Verdict::Dead(reason),
-                moved_to: moved_to(from.maybe()?)?,
-            };
-            self.travel_on(now, known, &mut one).await;
-            judged.push(one);
-        }
-        Ok(judged)
     }
 
     pub(crate) async fn retain(&self, now: Now, request: &SweepRequest) -> Result<u64, Fault> {
@@ -334,7 +149,7 @@ impl Shared {
     }
 
     /// What is overdue in a queue, or past its time to live; nothing where there is no such queue any more.
-    async fn find(
+    pub(crate) async fn find(
         &self,
         now: Now,
         name: &QueueName,
@@ -358,7 +173,7 @@ impl Shared {
 }
 
 /// The time of the second half of a call: the same as that of the first, where the caller has named it.
-fn now_or(now: Now, at: Timestamp) -> Now {
+pub(crate) fn now_or(now: Now, at: Timestamp) -> Now {
     match now {
         Now::Store => Now::Store,
         Now::At(time) => Now::At(time.max(at)),

@@ -1,0 +1,132 @@
+//! lapse: ready | delayed → dead, for messages that can never be handed out again.
+
+use redrive_core::lifecycle::{self, Terms};
+use redrive_core::message::{DeadReason, ErrorText};
+use redrive_core::policy::{Fingerprint, Verdict};
+use redrive_core::queue::QueueName;
+use redrive_core::time::Timestamp;
+use redrive_store::{Judged, Now, SweepRequest};
+
+use crate::error::Fault;
+use crate::link::Args;
+use crate::queue::Known;
+use crate::reply::Reply;
+use crate::store::Shared;
+use crate::sweep::{Seen, moved_to, now_or};
+use crate::words::{print_word, read_pair};
+
+impl Shared {
+    pub(crate) async fn lapse(&self, now: Now, request: &SweepRequest) -> Result<Vec<Judged>, Fault> {
+        let limit = request.limit.get();
+        let names = self.swept_queues(request.queue.as_ref()).await?;
+        let mut found: Vec<(Timestamp, Seen)> = Vec::new();
+        for name in &names {
+            let Some((at, seen)) = self.find(now, name, "ttl", limit).await? else { continue };
+            found.extend(seen.into_iter().map(|seen| (at, seen)));
+        }
+        found.sort_by_key(|(_, seen)| (seen.due, seen.message.id()));
+        found.truncate(limit);
+        let mut judged = Vec::new();
+        for (at, seen) in found {
+            let Some(known) = self.known(&seen.message.queue).await? else { continue };
+            judged.extend(self.lapse_seen(now, at, &known, vec![seen], None).await?);
+        }
+        for name in &names {
+            if judged.len() < limit {
+                judged.extend(self.lapse_capped(now, name, limit - judged.len()).await?);
+            }
+        }
+        Ok(judged)
+    }
+
+    /// Lapses waiting messages that are over a cap that was lowered, where there may be any.
+    async fn lapse_capped(&self, now: Now, name: &QueueName, limit: usize) -> Result<Vec<Judged>, Fault> {
+        let Some(known) = self.known(name).await? else { return Ok(Vec::new()) };
+        let [record, _] = &known.keys;
+        let capped = self.link.send(record, redis::cmd("HGET").arg(record).arg("capped"), false).await?;
+        if capped == redis::Value::Nil {
+            return Ok(Vec::new());
+        }
+        let capped = crate::reply::text(capped)?;
+        let at = self.clock(now).await?;
+        let (mut over, mut after) = (Vec::new(), None);
+        let mut all = false;
+        while over.len() < limit {
+            let page = self.page(&known, after, None, false).await?;
+            let Some(last) = page.last() else {
+                all = true;
+                break;
+            };
+            after = Some(last.message.id());
+            over.extend(page.into_iter().filter(|seen| {
+                let terms = Terms::new(&known.settings, seen.message.spec.max_attempts);
+                let reason = lifecycle::lapse_reason(&seen.message.progress, &terms, at);
+                reason.is_some_and(|reason| reason != DeadReason::ExpiredTtl)
+            }));
+        }
+        over.truncate(limit);
+        self.lapse_seen(now, at, &known, over, all.then_some(capped)).await
+    }
+
+    /// Lapses messages that were seen to have no delivery left.
+    pub(crate) async fn lapse_seen(
+        &self,
+        now: Now,
+        at: Timestamp,
+        known: &Known,
+        lapsing: Vec<Seen>,
+        capped: Option<String>,
+    ) -> Result<Vec<Judged>, Fault> {
+        if lapsing.is_empty() && capped.is_none() {
+            return Ok(Vec::new());
+        }
+        let (keys, to) = self.with_target(known).await?;
+        let mut args = Args::default();
+        args.push(self.time_arg(now_or(now, at)))
+            .push(known.stamp.as_str())
+            .number(self.options.limits.classes_per_queue)
+            .push(to)
+            .push(capped.unwrap_or_default());
+        let mut doomed = Vec::with_capacity(lapsing.len());
+        for seen in lapsing {
+            let terms = Terms::new(&known.settings, seen.message.spec.max_attempts);
+            let Some(reason) = lifecycle::lapse_reason(&seen.message.progress, &terms, at) else { continue };
+            let error = seen.message.history.last_error.clone();
+            let error = error.unwrap_or_else(|| ErrorText::new(reason.name()));
+            args.number(seen.message.id())
+                .push(seen.line.as_str())
+                .push(reason.name())
+                .push(print_word(Fingerprint::of(error.as_str())));
+            doomed.push((seen, terms, reason, error));
+        }
+        let mut answer = Reply::of(self.link.run(&self.link.scripts.lapse, &keys, &args).await?)?;
+        if answer.text()? != "ok" {
+            self.forget(&known.queue.name);
+            return Ok(Vec::new());
+        }
+        let at = answer.time()?;
+        let mut judged = Vec::new();
+        for ((seen, terms, reason, error), mut from) in doomed.into_iter().zip(answer.replies()?) {
+            if from.text()? != "e" {
+                continue;
+            }
+            let (kind, _) = read_pair(&from.text()?)?;
+            let mut one = Judged {
+                at,
+                leased_at: None,
+                consumer: None,
+                queue: known.queue.name.clone(),
+                message: seen.message.id(),
+                kind,
+                attempts: u32::try_from(from.number()?).unwrap_or(u32::MAX),
+                max_attempts: terms.policy.max_attempts,
+                error,
+                verdict: Verdict::Dead(reason),
+                moved_to: moved_to(from.maybe()?)?,
+            };
+            self.travel_on(now, known, &mut one).await;
+            judged.push(one);
+        }
+        Ok(judged)
+    }
+}

@@ -1,0 +1,185 @@
+//! A cluster: slots are moved under load, a node is lost and comes back, a dead letter finds its queue away.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use redrive_core::message::DeadReason;
+use redrive_core::message::{ErrorText, MessageId, State};
+use redrive_core::policy::Verdict;
+use redrive_core::queue::QueueConfig;
+use redrive_core::receipt::Claim;
+use redrive_store::{Batch, BuryItem, Limit, Now, QueueError, RetryAdvice, Settled, Store, SweepRequest};
+use redrive_test_servers::{RedisCluster, RedisSettings};
+
+use crate::world::{PATIENCE, World, hasty, options, patient, queue_name, until_it_works};
+
+const MESSAGES: usize = 3_000;
+
+/// A name for a queue whose keys lie at that node; the queue is created.
+async fn queue_at(cluster: &RedisCluster, world: &World, node: usize, config: QueueConfig) -> World {
+    for n in 0..1_000 {
+        let name = queue_name(&format!("q-{node}-{n}"));
+        world.create(&name, config.clone()).await;
+        let id = cluster
+            .nodes()
+            .iter()
+            .find_map(|node| node.command(&["HGET", "redrive:{redrive}:queues", name.as_str()]).ok())
+            .expect("one of them has the directory");
+        let slot = cluster.slot_of(&format!("redrive:{{{}}}:q", id.trim())).expect("a slot");
+        if cluster.node_of_slot(slot).expect("somebody has it") == node {
+            return World { queue: name, ..world.clone() };
+        }
+    }
+    panic!("no queue lies at node {node}");
+}
+
+async fn slot_of(cluster: &RedisCluster, world: &World) -> u16 {
+    let id = cluster
+        .nodes()
+        .iter()
+        .find_map(|node| node.command(&["HGET", "redrive:{redrive}:queues", world.queue.as_str()]).ok())
+        .expect("one of them has the directory");
+    cluster.slot_of(&format!("redrive:{{{}}}:q", id.trim())).expect("a slot")
+}
+
+/// Takes and acks until told to stop and nothing is left; answers how often each message was acked.
+async fn work(world: World, stop: Arc<AtomicBool>) -> BTreeMap<MessageId, usize> {
+    let mut acked = BTreeMap::new();
+    loop {
+        let last = stop.load(Ordering::SeqCst);
+        let leased = match world.take(50, redrive_core::time::Millis::from_secs(5)).await {
+            Ok(leased) => leased.messages,
+            Err(QueueError::Store(error)) => {
+                assert_ne!(error.advice(), RetryAdvice::GiveUp, "{error}");
+                continue;
+            }
+            Err(other) => panic!("{other}"),
+        };
+        if leased.is_empty() && last && world.stats().await.states.all() == 0 {
+            return acked;
+        }
+        let outcomes = until_it_works(async || world.ack(&leased).await).await;
+        for (message, outcome) in leased.iter().zip(outcomes) {
+            // An answer that was lost is asked for again, and then it is not found: it was done.
+            if matches!(outcome, Settled::Applied(_) | Settled::NotFound) {
+                *acked.entry(message.id()).or_default() += 1;
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slots_are_moved_under_load_and_nothing_is_lost_or_done_twice() {
+    let cluster = RedisCluster::start(&RedisSettings::shared()).expect("it forms");
+    let world = World::open(options(&cluster.url())).await;
+    let slot = slot_of(&cluster, &world).await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let worker = tokio::spawn(work(world.clone(), Arc::clone(&stop)));
+    let producer = tokio::spawn({
+        let world = world.clone();
+        async move {
+            let mut ids = Vec::new();
+            while ids.len() < MESSAGES {
+                let drafts: Vec<_> = (0..50).map(|_| World::draft()).collect();
+                ids.extend(drafts.iter().map(|draft| draft.spec.id));
+                until_it_works(async || world.send(drafts.clone()).await).await;
+            }
+            ids
+        }
+    });
+    let moving = tokio::task::spawn_blocking(move || {
+        let start = cluster.node_of_slot(slot).expect("somebody has it");
+        for step in 1..=4 {
+            cluster.move_slot(slot, (start + step) % 3).expect("it moves");
+        }
+        cluster
+    });
+    let cluster = tokio::time::timeout(PATIENCE, moving).await.expect("it moves").expect("no panic");
+    let ids = tokio::time::timeout(PATIENCE, producer).await.expect("all are sent").expect("no panic");
+    stop.store(true, Ordering::SeqCst);
+    let acked = tokio::time::timeout(PATIENCE, worker).await.expect("all are taken").expect("no panic");
+    assert_eq!(acked.len(), ids.len(), "each message was acked");
+    assert!(acked.values().all(|times| *times == 1), "and once");
+    drop(cluster);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_is_lost_comes_back_with_all_that_it_had() {
+    // The other nodes go on without it: the slots of a lost node are not theirs to miss.
+    let settings = RedisSettings::default().set("cluster-require-full-coverage", "no");
+    let mut cluster = RedisCluster::start(&settings).expect("it forms");
+    let world = World::beside(hasty(&cluster.url())).await;
+    // The directory of queues is at one of the nodes; another one is lost.
+    let directory = cluster.slot_of("redrive:{redrive}:store").expect("a slot");
+    let home = cluster.node_of_slot(directory).expect("somebody has it");
+    let (lost, other) = ((home + 1) % 3, home);
+    let gone = queue_at(&cluster, &world, lost, patient()).await;
+    let stays = queue_at(&cluster, &world, other, patient()).await;
+    gone.put(20).await;
+    stays.put(20).await;
+    let leased = gone.lease(5).await;
+    cluster.kill(lost).expect("it is killed");
+
+    let refused = gone.send(vec![World::draft()]).await.expect_err("nobody has its slots");
+    assert_ne!(refused.advice(), RetryAdvice::GiveUp, "{refused}");
+    let served =
+        until_it_works(async || match stays.take(20, redrive_core::time::Millis::from_secs(60)).await {
+            Ok(leased) => Ok(leased.messages),
+            Err(QueueError::Store(error)) => Err(error),
+            Err(other) => panic!("{other}"),
+        })
+        .await;
+    assert_eq!(served.len(), 20, "queues at other nodes are served");
+
+    cluster.restart(lost).expect("it comes back");
+    let acked = until_it_works(async || gone.ack(&leased).await).await;
+    assert!(acked.iter().all(Settled::is_applied), "{acked:?}");
+    let states = gone.stats().await.states;
+    assert!(states.of(State::Ready) >= 15 && states.of(State::Leased) == 0, "{states:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dead_letter_whose_queue_is_away_travels_on_later_and_arrives_once() {
+    let settings = RedisSettings::default().set("cluster-require-full-coverage", "no");
+    let mut cluster = RedisCluster::start(&settings).expect("it forms");
+    let world = World::beside(hasty(&cluster.url())).await;
+    let directory = cluster.slot_of("redrive:{redrive}:store").expect("a slot");
+    let home = cluster.node_of_slot(directory).expect("somebody has it");
+    let away = (home + 1) % 3;
+    let graveyard = queue_at(&cluster, &world, away, patient()).await;
+    let config = QueueConfig { dead_letter_to: Some(Some(graveyard.queue.clone())), ..patient() };
+    let source = queue_at(&cluster, &world, home, config).await;
+    source.put(1).await;
+    let leased = source.lease(1).await;
+    cluster.kill(away).expect("it is killed");
+
+    let item = BuryItem {
+        claim: Claim::on(&leased[0]).unwrap(),
+        reason: DeadReason::Buried,
+        error: ErrorText::new("hopeless"),
+    };
+    let buried = source.store.bury(Now::Store, Batch::one(item).unwrap()).await.unwrap();
+    let [Settled::Applied(judged)] = buried.as_slice() else { panic!("{buried:?}") };
+    assert_eq!((judged.verdict, &judged.moved_to), (Verdict::Dead(DeadReason::Buried), &None));
+    assert_eq!(source.stats().await.states.all(), 1, "it is counted where it is until it has arrived");
+    assert!(source.lease(1).await.is_empty(), "and is handed out by nobody");
+
+    cluster.restart(away).expect("it comes back");
+    for _ in 0..2 {
+        // A sweeper goes on with what is on its way; what has arrived is not brought again.
+        until_it_works(async || {
+            let request = SweepRequest { queue: None, limit: Limit::MAX };
+            match source.store.retain(Now::Store, request).await {
+                Ok(_) => Ok(()),
+                Err(QueueError::Store(error)) => Err(error),
+                Err(other) => panic!("{other}"),
+            }
+        })
+        .await;
+    }
+    assert_eq!(source.stats().await.states.all(), 0);
+    let arrived = graveyard.lease(10).await;
+    assert_eq!(arrived.iter().map(redrive_core::message::Message::id).collect::<Vec<_>>(), [leased[0].id()]);
+    assert_eq!((arrived[0].origin_queue.as_ref(), arrived[0].progress.attempts), (Some(&source.queue), 1));
+}

@@ -1,0 +1,8 @@
+//! What becomes of the store when its server, a node of its cluster, or the way to them fails. Real servers, really killed.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod cluster;
+mod power;
+mod server;
+mod world;
