@@ -7,40 +7,32 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use redrive_core::message::DeadReason;
 use redrive_core::message::{ErrorText, MessageId, State};
 use redrive_core::policy::Verdict;
-use redrive_core::queue::QueueConfig;
+use redrive_core::queue::{QueueConfig, QueueName};
 use redrive_core::receipt::Claim;
 use redrive_store::{Batch, BuryItem, Limit, Now, QueueError, RetryAdvice, Settled, Store, SweepRequest};
-use redrive_test_servers::{RedisCluster, RedisSettings};
+use redrive_test_servers::{Redis, RedisCluster, RedisSettings};
 
 use crate::world::{PATIENCE, World, hasty, options, patient, queue_name, until_it_works};
 
 const MESSAGES: usize = 3_000;
 
-/// A name for a queue whose keys lie at that node; the queue is created.
+/// The slot in which the keys of a queue lie.
+fn slot_of(cluster: &RedisCluster, name: &QueueName) -> u16 {
+    let asked = |node: &Redis| node.command(&["HGET", "redrive:{redrive}:queues", name.as_str()]).ok();
+    let id = cluster.nodes().iter().find_map(asked).expect("one of them has the directory");
+    cluster.slot_of(&format!("redrive:{{{}}}:q", id.trim())).expect("a slot")
+}
+
+/// A queue whose keys lie at that node.
 async fn queue_at(cluster: &RedisCluster, world: &World, node: usize, config: QueueConfig) -> World {
     for n in 0..1_000 {
         let name = queue_name(&format!("q-{node}-{n}"));
         world.create(&name, config.clone()).await;
-        let id = cluster
-            .nodes()
-            .iter()
-            .find_map(|node| node.command(&["HGET", "redrive:{redrive}:queues", name.as_str()]).ok())
-            .expect("one of them has the directory");
-        let slot = cluster.slot_of(&format!("redrive:{{{}}}:q", id.trim())).expect("a slot");
-        if cluster.node_of_slot(slot).expect("somebody has it") == node {
+        if cluster.node_of_slot(slot_of(cluster, &name)).expect("somebody has it") == node {
             return World { queue: name, ..world.clone() };
         }
     }
     panic!("no queue lies at node {node}");
-}
-
-async fn slot_of(cluster: &RedisCluster, world: &World) -> u16 {
-    let id = cluster
-        .nodes()
-        .iter()
-        .find_map(|node| node.command(&["HGET", "redrive:{redrive}:queues", world.queue.as_str()]).ok())
-        .expect("one of them has the directory");
-    cluster.slot_of(&format!("redrive:{{{}}}:q", id.trim())).expect("a slot")
 }
 
 /// Takes and acks until told to stop and nothing is left; answers how often each message was acked.
@@ -73,7 +65,7 @@ async fn work(world: World, stop: Arc<AtomicBool>) -> BTreeMap<MessageId, usize>
 async fn slots_are_moved_under_load_and_nothing_is_lost_or_done_twice() {
     let cluster = RedisCluster::start(&RedisSettings::shared()).expect("it forms");
     let world = World::open(options(&cluster.url())).await;
-    let slot = slot_of(&cluster, &world).await;
+    let slot = slot_of(&cluster, &world.queue);
     let stop = Arc::new(AtomicBool::new(false));
     let worker = tokio::spawn(work(world.clone(), Arc::clone(&stop)));
     let producer = tokio::spawn({
