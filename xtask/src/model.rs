@@ -13,8 +13,13 @@ const STORE_DEFAULT: &str = "memory";
 
 pub(crate) fn run(root: &Path, flags: &[String]) -> Result<(), Exit> {
     let (store, flags) = checked(flags).map_err(Exit::Usage)?;
-    let package = format!("redrive-store-{store}");
-    let arguments = ["test", "--quiet", "--release", "--locked", "-p", &package, "--test", "model", "--"];
+    // A cluster of a store is the same store, and another test.
+    let (store_name, test) = match store.strip_suffix("-cluster") {
+        Some(name) => (name, "model_cluster"),
+        None => (store.as_str(), "model"),
+    };
+    let package = format!("redrive-store-{store_name}");
+    let arguments = ["test", "--quiet", "--release", "--locked", "-p", &package, "--test", test, "--"];
     // What runs here needs no server; what does not gets one, installed where it is missing.
     let with = if matches!(store.as_str(), "memory" | "embedded") { cargo } else { cargo_beside_servers };
     let mut command = with(root, &arguments);
