@@ -1,6 +1,6 @@
 -- A server is met, and the epoch of lease ids is raised where it is another than before.
 --
--- KEYS: the record of the store. ARGV: format, the first epoch, what the server calls itself, whom it follows.
+-- KEYS: the record of the store. ARGV: format, the first epoch, what the server calls itself, whom it follows, where it is.
 local store = KEYS[1]
 local format = redis.call('HGET', store, 'format')
 if not format then
@@ -12,13 +12,17 @@ local server = 'server:' .. ARGV[3]
 if redis.call('HEXISTS', store, server) == 1 then return { 'known', redis.call('HGET', store, 'epoch') } end
 local followed = 'server:' .. ARGV[4]
 local after = redis.call('HEXISTS', store, followed) == 1
--- One that was there before and is here no more: without this the record would grow with every start.
-local restart = false
-for _, field in ipairs(redis.call('HKEYS', store)) do
-  if string.sub(field, 1, 7) == 'server:' then restart = true end
+local others = false
+local fields = redis.call('HGETALL', store)
+for i = 1, #fields, 2 do
+  if string.sub(fields[i], 1, 7) == 'server:' then
+    others = true
+    -- Whoever was there is there no more: without this the record would grow with every start.
+    if fields[i + 1] == ARGV[5] then redis.call('HDEL', store, fields[i]) end
+  end
 end
 if after then redis.call('HDEL', store, followed) end
-redis.call('HSET', store, server, 1)
-if not restart then return { 'first', redis.call('HGET', store, 'epoch') } end
+redis.call('HSET', store, server, ARGV[5])
+if not others then return { 'first', redis.call('HGET', store, 'epoch') } end
 local epoch = redis.call('HINCRBY', store, 'epoch', 1)
-return { after and 'failover' or 'restart', epoch }
+return { after and 'failover' or 'new', epoch }

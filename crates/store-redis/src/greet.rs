@@ -51,7 +51,7 @@ impl Link {
         if !master {
             return Err(Fault::Again(unavailable("the server is a replica")));
         }
-        let (status, epoch) = self.settled(ask(connection, &self.meet(id, followed)).await?)?;
+        let (status, epoch) = self.settled(ask(connection, &self.meet(address, id, followed)).await?)?;
         if status == "failover" {
             let queues = ask(connection, redis::cmd("HVALS").arg(self.keys.queues())).await?;
             for id in Reply::of(queues)?.texts()? {
@@ -66,7 +66,7 @@ impl Link {
     pub(crate) async fn meet_cluster(&self) -> Result<(), Fault> {
         for (address, id, followed) in self.not_met() {
             let store = self.keys.store();
-            let answer = self.send(&store, &self.meet(&id, &followed), true).await?;
+            let answer = self.send(&store, &self.meet(&address, &id, &followed), true).await?;
             let (status, epoch) = self.settled(answer)?;
             if status == "failover" {
                 let queues = self.keys.queues();
@@ -83,7 +83,7 @@ impl Link {
         Ok(())
     }
 
-    fn meet(&self, id: &str, followed: &str) -> Cmd {
+    fn meet(&self, address: &str, id: &str, followed: &str) -> Cmd {
         let mut command = redis::cmd("EVAL");
         command
             .arg(self.scripts.meet.text)
@@ -92,7 +92,8 @@ impl Link {
             .arg(FORMAT)
             .arg(self.first_epoch())
             .arg(id)
-            .arg(followed);
+            .arg(followed)
+            .arg(address);
         command
     }
 
@@ -119,7 +120,7 @@ impl Link {
                 "another server has taken over: what the one before it acknowledged last may be lost, and leases of before \
                  are refused"
             ),
-            "restart" => tracing::warn!(epoch, "the server was started anew"),
+            "new" => tracing::info!(epoch, "a server was met that nobody knew: it was started anew, or is new"),
             _ => {}
         }
         Ok((status, epoch))
