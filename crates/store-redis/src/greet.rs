@@ -120,7 +120,9 @@ impl Link {
                 "another server has taken over: what the one before it acknowledged last may be lost, and leases of before \
                  are refused"
             ),
-            "new" => tracing::info!(epoch, "a server was met that nobody knew: it was started anew, or is new"),
+            "new" => {
+                tracing::info!(epoch, "a server was met that nobody knew: it was started anew, or is new")
+            }
             _ => {}
         }
         Ok((status, epoch))

@@ -23,6 +23,18 @@ fn forgetful() -> Redis {
     Redis::start(RedisSettings::default().appendonly(false)).expect("it starts")
 }
 
+/// Waits until a replica has all that its master has been told by now.
+fn until_it_has_all(master: &Redis, replica: &Redis) {
+    let offset = |server: &Redis, name: &str| -> u64 {
+        let said = server.command(&["INFO", "replication"]).expect("it answers");
+        let line = said.lines().find_map(|line| line.trim().strip_prefix(name)).expect("it says so");
+        line.trim_start_matches(':').parse().expect("a number")
+    };
+    let told = offset(master, "master_repl_offset");
+    let follows = (0..100_000).any(|_| offset(replica, "slave_repl_offset") >= told);
+    assert!(follows, "the replica does not follow");
+}
+
 #[tokio::test]
 async fn scripts_that_were_flushed_are_sent_again() {
     let server = forgetful();
@@ -130,7 +142,7 @@ async fn a_replica_that_takes_over_refuses_the_leases_of_before() {
     let before = World::open(options(&master.url())).await;
     before.put(2).await;
     let leased = before.lease(1).await;
-    master.command(&["WAIT", "1", "10000"]).expect("the replica has it");
+    until_it_has_all(&master, &replica);
     master.kill().expect("it is killed");
     let refused = RedisStore::open(hasty(&replica.url()), [7; 32]).await;
     assert!(matches!(refused, Err(StoreError::Unavailable(_))), "a replica is no master: {refused:?}");
