@@ -121,7 +121,7 @@ impl Link {
                  are refused"
             ),
             "new" => {
-                tracing::info!(epoch, "a server was met that nobody knew: it was started anew, or is new")
+                tracing::info!(epoch, "a server was met that nobody knew: it was started anew, or is new");
             }
             _ => {}
         }
