@@ -2,13 +2,13 @@
 //!
 //! What is ready lies in lists, one for each lane, fairness key, priority and class; what is in flight in one stream with a consumer group
 //! for each queue, so that `XPENDING` is the table of leases; deadlines and delays in sorted sets, everything else in hashes. Every
-//! verb is a script in `scripts/`, which the server runs alone and as a whole; all keys of a queue are in one slot ([`keys`]).
-//! What a failure leads to is judged here and sent along, guarded by the lease or by the line of words that was seen ([`words`]).
+//! verb is a script in `scripts/`, which the server runs alone and as a whole; all keys of a queue are in one slot (`keys.rs`).
+//! What a failure leads to is judged here and sent along, guarded by the lease or by the line of words that was seen (`words.rs`).
 //!
-//! * [`link`]: the way to the server, or to the node of a cluster that has a key; [`greet`]: whether it is the one of before.
-//! * a file for each verb; [`settle`], [`sweep`] and [`bulk`] are what those have in common that are alike; [`list`], [`count`];
-//!   [`relay`] where one step becomes several because a cluster is between two queues.
-//! * [`queue`], [`registry`], [`signal`]: what is not about messages. [`durability`]: what the server promises.
+//! * `link.rs`: the way to the server, or to the node of a cluster that has a key; `greet.rs`: whether it is the one of before.
+//! * a file for each verb; `settle.rs`, `sweep.rs` and `bulk.rs` are what those have in common that are alike; `list.rs`, `count.rs`;
+//!   `relay.rs` where one step becomes several because a cluster is between two queues.
+//! * `queue.rs`, `registry.rs`, `signal.rs`: what is not about messages. `durability.rs`: what the server promises.
 
 mod bulk;
 mod count;
