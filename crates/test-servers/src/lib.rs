@@ -5,6 +5,7 @@
 //!   [`Settings`] that the test wants.
 //! * [`shared_redis_url`], [`shared_redis_cluster_url`], [`Redis`] and [`RedisCluster`] are the same for Redis, with
 //!   [`RedisSettings`].
+//! * [`LoopFs`] is a file system of a test's own, whose power can be cut; [`RedisSettings::data_in`] puts a server's data there.
 //! * [`proxy`] stands between a client and a server and breaks the connection where a rule says so.
 //! * [`install_postgres`] and [`install_redis`] get the Debian packages; the program of this crate calls them and then runs
 //!   the test command beside the servers.
@@ -18,6 +19,7 @@ mod failure;
 mod folder;
 mod install;
 mod log;
+mod loopfs;
 mod port;
 mod postgres;
 mod processes;
@@ -33,6 +35,7 @@ mod template;
 
 pub use failure::Failure;
 pub use install::{install_postgres, install_redis};
+pub use loopfs::LoopFs;
 pub use postgres::Postgres;
 pub use redis::{AppendFsync, Redis, RedisCluster, RedisSettings};
 pub use settings::Settings;

@@ -7,13 +7,13 @@ use libtest_mimic::Failed;
 use redrive_core::message::MessageId;
 use redrive_core::time::Timestamp;
 use redrive_store_embedded::{Durability, EmbeddedStore};
+use redrive_test_servers::LoopFs;
 use rustix::fs::{FallocateFlags, fallocate};
 
 use crate::caller::{Caller, QUEUES, create_queues, is_large};
 use crate::history::History;
 use crate::line::{Grant, Verb};
 use crate::look::{hold, look};
-use crate::loopfs::LoopFs;
 use crate::victim::Plan;
 
 /// The size of the disk, and of a file beside the store that can make room.

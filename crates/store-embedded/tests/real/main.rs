@@ -11,7 +11,6 @@ mod history;
 mod kill;
 mod line;
 mod look;
-mod loopfs;
 mod owner;
 mod power;
 mod series;
@@ -20,6 +19,7 @@ mod victim;
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Failed, Trial};
+use redrive_test_servers::LoopFs;
 
 type Test = fn() -> Result<(), Failed>;
 
@@ -55,7 +55,7 @@ fn main() -> ExitCode {
         ),
     ];
     let mut trials: Vec<_> = anywhere.into_iter().map(|(name, test)| Trial::test(name, test)).collect();
-    let missing = if arguments.list { None } else { loopfs::missing() };
+    let missing = if arguments.list { None } else { LoopFs::missing() };
     trials.extend(mounting.into_iter().map(|(name, test)| match missing.clone() {
         None => Trial::test(name, test),
         Some(reason) => not_run(name, &reason),

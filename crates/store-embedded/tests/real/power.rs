@@ -3,9 +3,9 @@
 
 use libtest_mimic::Failed;
 use redrive_store_embedded::Durability;
+use redrive_test_servers::LoopFs;
 
 use crate::kill::SMALL;
-use crate::loopfs::LoopFs;
 use crate::series::Series;
 use crate::victim::Plan;
 

@@ -202,7 +202,9 @@ impl Redis {
     }
 
     fn lay_out(&self) -> io::Result<()> {
-        fs::create_dir(self.folder.data())?;
+        let data = self.settings.data_of(self.folder.path());
+        fs::create_dir(&data)?;
+        self.account.own(&data)?;
         for (_, file, text) in self.settings.tls.iter().flat_map(super::settings::Tls::files) {
             fs::write(self.folder.path().join(file), text)?;
         }

@@ -1,7 +1,7 @@
 //! What a test wants of its Redis.
 
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// When a server with an append-only file waits for the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub struct RedisSettings {
     appendfsync: AppendFsync,
     pub(super) password: Option<String>,
     pub(super) tls: Option<Tls>,
+    /// Where its data is, if not in its own folder.
+    data: Option<PathBuf>,
     extra: Vec<(String, String)>,
 }
 
@@ -43,8 +45,8 @@ pub(super) struct Ports {
 
 impl Default for RedisSettings {
     fn default() -> Self {
-        let (password, tls, extra) = (None, None, Vec::new());
-        Self { appendonly: true, appendfsync: AppendFsync::Always, password, tls, extra }
+        let (password, tls, data, extra) = (None, None, None, Vec::new());
+        Self { appendonly: true, appendfsync: AppendFsync::Always, password, tls, data, extra }
     }
 }
 
@@ -81,11 +83,22 @@ impl RedisSettings {
         Self { tls: Some(Tls { certificate, key, authority }), ..self }
     }
 
+    /// A folder for its data which is not its own, such as one on a [`LoopFs`](crate::LoopFs). It is made, and stays.
+    #[must_use]
+    pub fn data_in(self, folder: impl Into<PathBuf>) -> Self {
+        Self { data: Some(folder.into()), ..self }
+    }
+
     /// Any other setting, as in `redis.conf`, where a value may be several words; the last one counts.
     #[must_use]
     pub fn set(mut self, name: &str, value: &str) -> Self {
         self.extra.push((name.to_owned(), value.to_owned()));
         self
+    }
+
+    /// Where the data of a server is that has this folder.
+    pub(super) fn data_of(&self, folder: &Path) -> PathBuf {
+        self.data.clone().unwrap_or_else(|| folder.join("data"))
     }
 
     /// The text of a configuration file.
@@ -94,7 +107,7 @@ impl RedisSettings {
         let mut lines = vec![
             ("bind", "127.0.0.1".to_owned()),
             ("port", ports.client.to_string()),
-            ("dir", quoted(folder.join("data").display().to_string())),
+            ("dir", quoted(self.data_of(folder).display().to_string())),
             ("appendonly", if self.appendonly { "yes" } else { "no" }.to_owned()),
             ("appendfsync", self.appendfsync.word().to_owned()),
             // What is kept is in the append-only file, or nowhere.
@@ -180,8 +193,9 @@ mod tests {
     fn what_only_some_servers_have_is_only_in_their_files() {
         let ports = Ports { client: 1, bus: Some(2), tls: Some(3) };
         let settings = RedisSettings::shared().password("secret").tls("c", "k", "a");
-        let file = file(&settings, ports);
+        let file = file(&settings.data_in("/tmp/b"), ports);
         for line in [
+            "dir \"/tmp/b\"",
             "appendonly no",
             "requirepass \"secret\"",
             "masterauth \"secret\"",
