@@ -25,4 +25,11 @@ if after then redis.call('HDEL', store, followed) end
 redis.call('HSET', store, server, ARGV[5])
 if not others then return { 'first', redis.call('HGET', store, 'epoch') } end
 local epoch = redis.call('HINCRBY', store, 'epoch', 1)
+-- A server that does not sync may have forgotten that it was met before, and raise to an epoch in which it has given out leases. So
+-- numbers go on where the clock is, 64 of them for each millisecond: that is more than anybody gives out, and lasts until 2109.
+local time = redis.call('TIME')
+local reached = (time[1] * 1000 + math.floor(time[2] / 1000)) * 64
+if tonumber(redis.call('HGET', store, 'leases')) < reached then
+  redis.call('HSET', store, 'leases', string.format('%.0f', reached))
+end
 return { after and 'failover' or 'new', epoch }

@@ -5,4 +5,5 @@
 mod cluster;
 mod power;
 mod server;
+#[path = "../world/mod.rs"]
 mod world;

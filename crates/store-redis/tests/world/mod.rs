@@ -1,5 +1,7 @@
 //! A store on a server, and its verbs in a few words each.
 
+#![allow(dead_code, reason = "of the tests that share it, each uses a part")]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
