@@ -5,6 +5,10 @@
 //! where a server starts from a snapshot, it names the id that it follows. The epoch of lease ids is raised in either case, so that
 //! no token is given out twice. Where something may be lost, leases of before are refused, too: their holders cannot know what
 //! the new master knows of them.
+//!
+//! One that was started again is asked to write its append-only file anew. A cut in the middle of a write leaves the beginning of a
+//! transaction at the end of that file. Redis does not carry it out, but leaves it there and appends to it: read once more, it would
+//! come true before all that was written since without it.
 
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, Value};
@@ -27,6 +31,23 @@ pub(crate) fn info<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 async fn ask(connection: &mut MultiplexedConnection, command: &Cmd) -> Result<Value, Fault> {
     let answer = connection.send_packed_command(command).await.and_then(Value::extract_error);
     answer.map_err(|error| Fault::Again(unreached(error)))
+}
+
+/// Lets a server write its append-only file anew, where it has one.
+async fn renew_file(mut ask: impl AsyncFnMut(&Cmd) -> Result<Value, Fault>) {
+    let renewed = async {
+        let said = reply::text(ask(redis::cmd("INFO").arg("persistence")).await?)?;
+        if info(&said, "aof_enabled") == Some("1") {
+            ask(&redis::cmd("BGREWRITEAOF")).await?;
+        }
+        Ok::<_, Fault>(())
+    };
+    if let Err(fault) = renewed.await {
+        tracing::warn!(
+            ?fault,
+            "a server that was started again does not write its file anew: run BGREWRITEAOF"
+        );
+    }
 }
 
 impl Link {
@@ -58,6 +79,9 @@ impl Link {
                 ask(connection, &self.fence(&id, epoch)).await?;
             }
         }
+        if status == "new" {
+            renew_file(async |command| ask(connection, command).await).await;
+        }
         Ok(())
     }
 
@@ -77,6 +101,9 @@ impl Link {
                         self.send(&record, &self.fence(&id, epoch), true).await?;
                     }
                 }
+            }
+            if status == "new" {
+                renew_file(async |command| self.ask(&address, command).await).await;
             }
             self.was_met(&address, &id);
         }

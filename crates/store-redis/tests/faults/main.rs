@@ -5,5 +5,6 @@
 mod cluster;
 mod power;
 mod server;
+mod torn;
 #[path = "../world/mod.rs"]
 mod world;
