@@ -7,12 +7,12 @@ use deadpool::Runtime;
 use deadpool::managed::{Object, Pool};
 use deadpool_postgres::{Manager, ManagerConfig, RecyclingMethod};
 use redrive_core::time::Timestamp;
-use redrive_store::{Now, StoreError};
+use redrive_store::{KnownClock, Now, StoreError};
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
-use crate::clock::KnownClock;
+use crate::clock::uptime;
 use crate::doubt::Became;
 use crate::durability::Promise;
 use crate::error::{Fault, loses_connection};
@@ -99,7 +99,7 @@ impl Link {
             epoch,
             marks: (name.as_u64_pair().0, AtomicU64::new(0)),
             floor: AtomicI64::new(0),
-            clock: KnownClock::new(now),
+            clock: KnownClock::new(now, uptime),
             promise,
         })
     }

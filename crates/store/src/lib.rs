@@ -16,6 +16,7 @@
 mod batch;
 mod bulk;
 mod capabilities;
+mod clock;
 mod count;
 mod enqueue;
 pub mod error;
@@ -37,6 +38,7 @@ mod sweep;
 pub use batch::{Batch, Item};
 pub use bulk::{Bulk, BulkRefusal, Selection};
 pub use capabilities::{Capabilities, Survives};
+pub use clock::KnownClock;
 pub use count::{CountBy, CountRow, Counts, FailureGroup, NextDue, QueueStats, StateCounts};
 pub use enqueue::{EnqueueItem, EnqueueOutcome, EnqueueRefusal};
 pub use error::{QueueError, QueueNotFound, RetryAdvice, StoreError};
