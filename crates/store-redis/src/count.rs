@@ -57,6 +57,7 @@ impl Shared {
         args.push(self.time_arg(now));
         let (_, mut answer) = self.on_queue(queue, &self.link.scripts.stats, &args).await?;
         let at = answer.time()?;
+        self.saw(now, at);
         let record = fields(answer.next())?;
         let mut sizes = answer.reply()?;
         let (all, leased, dead, done, delayed) =
@@ -123,6 +124,7 @@ impl Shared {
         args.push(self.time_arg(now));
         let (mut known, mut answer) = self.on_queue(name, &self.link.scripts.due, &args).await?;
         let (at, stamp): (Timestamp, String) = (answer.time()?, answer.text()?);
+        self.saw(now, at);
         if stamp != known.stamp {
             known = self.look(name).await?.ok_or_else(|| QueueNotFound(name.clone()))?;
         }

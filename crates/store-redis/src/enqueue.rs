@@ -124,7 +124,7 @@ impl Shared {
                 }
                 continue;
             }
-            let _now = answer.time()?;
+            self.saw(now, answer.time()?);
             let mut said = answer.reply()?;
             for (at, queue) in sent {
                 let max_waiting = queues.get(queue).and_then(|(_, known)| known.settings.max_waiting);

@@ -71,7 +71,8 @@ impl Turned {
             ErrorKind::Extension if matches!(error.code(), Some("BUSY" | "UNBLOCKED")) => {
                 Self::Failed(Fault::Again(unavailable(told)))
             }
-            ErrorKind::Extension if error.code() == Some("READONLY") => {
+            // A master without its replicas takes nothing: it may be one no more, and not know it yet.
+            ErrorKind::Extension if matches!(error.code(), Some("READONLY" | "NOREPLICAS")) => {
                 Self::Lost(Fault::Again(unavailable(told)))
             }
             _ if is_of_the_network(&error) => Self::Lost(lost(told, writes)),
@@ -80,7 +81,7 @@ impl Turned {
     }
 }
 
-fn is_of_the_network(error: &RedisError) -> bool {
+pub(crate) fn is_of_the_network(error: &RedisError) -> bool {
     error.is_io_error()
         || error.is_timeout()
         || error.is_connection_dropped()

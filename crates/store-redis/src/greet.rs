@@ -14,12 +14,13 @@ use redis::aio::MultiplexedConnection;
 use redis::{Cmd, Value};
 use redrive_store::StoreError;
 
+use crate::durability::Keeping;
 use crate::error::{Fault, damaged, unavailable, unreached};
 use crate::link::Link;
 use crate::reply::{self, Reply};
 
 /// The version of what is written down.
-const FORMAT: &str = "1";
+pub(crate) const FORMAT: &str = "1";
 /// What stands where no id is followed.
 const NOBODY: &str = "0000000000000000000000000000000000000000";
 
@@ -28,17 +29,17 @@ pub(crate) fn info<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.trim_end().strip_prefix(name)?.strip_prefix(':'))
 }
 
-async fn ask(connection: &mut MultiplexedConnection, command: &Cmd) -> Result<Value, Fault> {
+pub(crate) async fn ask(connection: &mut MultiplexedConnection, command: &Cmd) -> Result<Value, Fault> {
     let answer = connection.send_packed_command(command).await.and_then(Value::extract_error);
     answer.map_err(|error| Fault::Again(unreached(error)))
 }
 
 /// Lets a server write its append-only file anew, where it has one.
-async fn renew_file(mut ask: impl AsyncFnMut(&Cmd) -> Result<Value, Fault>) {
+async fn renew_file(connection: &mut MultiplexedConnection) {
     let renewed = async {
-        let said = reply::text(ask(redis::cmd("INFO").arg("persistence")).await?)?;
+        let said = reply::text(ask(connection, redis::cmd("INFO").arg("persistence")).await?)?;
         if info(&said, "aof_enabled") == Some("1") {
-            ask(&redis::cmd("BGREWRITEAOF")).await?;
+            ask(connection, &redis::cmd("BGREWRITEAOF")).await?;
         }
         Ok::<_, Fault>(())
     };
@@ -64,14 +65,19 @@ impl Link {
         let followed = info(&said, "master_replid2").unwrap_or(NOBODY);
         let master = info(&said, "role") == Some("master");
         if self.cluster {
-            if master {
-                self.to_meet(address, id, followed);
+            if !master {
+                self.promise.forget(address);
+                return Ok(());
             }
+            self.promise.renew(address, &Keeping::read(connection).await?)?;
+            self.to_meet(address, id, followed);
             return Ok(());
         }
         if !master {
             return Err(Fault::Again(unavailable("the server is a replica")));
         }
+        // Before anything is written: one that promises too little is not ours.
+        self.promise.renew(address, &Keeping::read(connection).await?)?;
         let (status, epoch) = self.settled(ask(connection, &self.meet(address, id, followed)).await?)?;
         if status == "failover" {
             let queues = ask(connection, redis::cmd("HVALS").arg(self.keys.queues())).await?;
@@ -80,7 +86,7 @@ impl Link {
             }
         }
         if status == "new" {
-            renew_file(async |command| ask(connection, command).await).await;
+            renew_file(connection).await;
         }
         Ok(())
     }
@@ -103,7 +109,7 @@ impl Link {
                 }
             }
             if status == "new" {
-                renew_file(async |command| self.ask(&address, command).await).await;
+                renew_file(&mut self.connection(&address).await?).await;
             }
             self.was_met(&address, &id);
         }

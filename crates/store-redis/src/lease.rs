@@ -113,6 +113,7 @@ impl Shared {
             match answer.text()?.as_str() {
                 "ok" => {
                     let (at, more) = (answer.time()?, answer.number()? > 0);
+                    self.saw(now, at);
                     let messages = answer.replies()?.into_iter().map(|from| message(&request.queue, from));
                     let messages = messages.collect::<Result<Vec<_>, _>>();
                     let messages = messages.map_err(|error| {

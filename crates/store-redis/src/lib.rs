@@ -8,9 +8,11 @@
 //! * `link.rs`: the way to the server, or to the node of a cluster that has a key; `greet.rs`: whether it is the one of before.
 //! * a file for each verb; `settle.rs`, `sweep.rs` and `bulk.rs` are what those have in common that are alike; `list.rs`, `count.rs`;
 //!   `relay.rs` where one step becomes several because a cluster is between two queues.
-//! * `queue.rs`, `registry.rs`, `signal.rs`: what is not about messages. `durability.rs`: what the server promises.
+//! * `queue.rs`, `registry.rs`, `signal.rs`: what is not about messages. `durability.rs`: what the server promises;
+//!   `clock.rs`: what time it is there; `inspect.rs`: all of that, looked at without changing anything.
 
 mod bulk;
+mod clock;
 mod count;
 mod discard;
 mod durability;
@@ -19,6 +21,7 @@ mod error;
 mod expire;
 mod extend;
 mod greet;
+mod inspect;
 mod keys;
 mod lapse;
 mod lease;
@@ -43,5 +46,7 @@ mod store;
 mod sweep;
 mod words;
 
+pub use clock::StoreClock;
+pub use inspect::{ClusterState, Format, Inspection, Server, inspect};
 pub use options::{Durability, Options, Patience, WrongOption};
 pub use store::RedisStore;

@@ -12,6 +12,7 @@ use std::time::Duration;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Cmd, Value};
 
+use crate::durability::Promise;
 use crate::error::{Fault, Turned, unavailable, unreached};
 use crate::keys::{Keys, SLOTS, slot};
 use crate::options::{Address, Options, Patience};
@@ -62,6 +63,9 @@ pub(crate) struct Link {
     slots: Mutex<Vec<Option<String>>>,
     epoch: AtomicU16,
     first_epoch: u16,
+    pub(crate) promise: Promise,
+    /// The authorities that a server's certificate must come from, as PEM; those of the machine where there are none.
+    authorities: Option<Vec<u8>>,
     /// Masters of a cluster by their addresses: what each calls itself, whom it follows, and whether it was met.
     masters: Mutex<HashMap<String, Master>>,
 }
@@ -108,6 +112,8 @@ impl Link {
             slots: Mutex::new(vec![None; usize::from(SLOTS)]),
             epoch: AtomicU16::new(options.first_epoch),
             first_epoch: options.first_epoch,
+            promise: Promise::new(options.durability),
+            authorities: options.authorities.clone(),
             masters: Mutex::default(),
             address: AddressOf(address),
         }
@@ -173,7 +179,8 @@ impl Link {
 
     /// A client for one node, for connections of another kind.
     pub(crate) fn client(&self, node: &str) -> Result<Client, Fault> {
-        Client::open(self.address.0.url(node)).map_err(|error| Fault::Undone(unreached(error)))
+        let client = self.address.0.client(node, self.authorities.as_deref());
+        client.map_err(|error| Fault::Undone(unreached(error)))
     }
 
     async fn node(&self, address: &str) -> Result<Node, Fault> {
@@ -194,6 +201,11 @@ impl Link {
         // Another call may have been faster; whose connection is used does not matter.
         nodes.insert(address.to_owned(), node.clone());
         Ok(node)
+    }
+
+    /// The connection to a node, for those who look at that node and at no other.
+    pub(crate) async fn connection(&self, address: &str) -> Result<MultiplexedConnection, Fault> {
+        Ok(self.node(address).await?.connection)
     }
 
     /// Gives up a connection, unless it was given up already.
@@ -261,24 +273,7 @@ impl Link {
                 return Err(Fault::Again(unreached(error)));
             }
         };
-        let mut said = Vec::new();
-        let mut rows = Reply::of(answer)?;
-        for _ in 0..rows.len() {
-            let mut row = rows.reply()?;
-            let (first, end) = (row.number()?, row.number()?);
-            let mut master = row.reply()?;
-            let (host, port) = (master.text()?, master.number()?);
-            // A node that does not know its own address answers an empty one.
-            let host = if host.is_empty() {
-                address.rsplit_once(':').map_or(address, |(host, _)| host)
-            } else {
-                &host
-            };
-            let (first, end) =
-                (usize::try_from(first).unwrap_or_default(), usize::try_from(end).unwrap_or_default());
-            said.push((first, end, format!("{host}:{port}")));
-        }
-        Ok(said)
+        Ok(read_slots(address, answer)?)
     }
 
     /// Sends a command to the node that has the key.
@@ -406,4 +401,26 @@ impl Link {
             }
         }
     }
+}
+
+/// What a node answers to `CLUSTER SLOTS`: the first and the last slot of each range, and the master that has it.
+pub(crate) fn read_slots(
+    address: &str,
+    answer: Value,
+) -> Result<Vec<(usize, usize, String)>, redrive_store::StoreError> {
+    let mut said = Vec::new();
+    let mut rows = Reply::of(answer)?;
+    for _ in 0..rows.len() {
+        let mut row = rows.reply()?;
+        let (first, end) = (row.number()?, row.number()?);
+        let mut master = row.reply()?;
+        let (host, port) = (master.text()?, master.number()?);
+        // A node that does not know its own address answers an empty one.
+        let host =
+            if host.is_empty() { address.rsplit_once(':').map_or(address, |(host, _)| host) } else { &host };
+        let (first, end) =
+            (usize::try_from(first).unwrap_or_default(), usize::try_from(end).unwrap_or_default());
+        said.push((first, end, format!("{host}:{port}")));
+    }
+    Ok(said)
 }

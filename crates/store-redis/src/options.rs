@@ -3,8 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
+use redis::{Client, RedisError, TlsCertificates};
 use redrive_core::limits::Limits;
 use redrive_core::queue::QueueSettings;
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use thiserror::Error;
 
 /// The longest prefix of keys, in bytes.
@@ -23,6 +25,9 @@ pub enum WrongOption {
     /// The prefix of keys.
     #[error("must be letters, digits, `.`, `_` and `-`, at most {PREFIX_MAX} of them")]
     Prefix,
+    /// The authorities.
+    #[error("must be certificates as PEM, and is for rediss:// and rediss+cluster:// only")]
+    Authorities,
 }
 
 /// What the server must promise by its own settings. We change none of them.
@@ -82,6 +87,9 @@ pub struct Options {
     pub first_epoch: u16,
     /// What the server must promise.
     pub durability: Durability,
+    /// The authorities that the certificate of a `rediss://` server must come from, as PEM; those of the machine where there are
+    /// none.
+    pub authorities: Option<Vec<u8>>,
     /// How long it waits for what.
     pub patience: Patience,
 }
@@ -103,18 +111,27 @@ impl Options {
             limits: Limits::default(),
             first_epoch: 1,
             durability: Durability::Process,
+            authorities: None,
             patience: Patience::default(),
         }
     }
 
     /// Refuses what can never work, before anybody is asked.
     pub fn check(&self) -> Result<(), WrongOption> {
-        Address::parse(&self.url)?;
+        let address = Address::parse(&self.url)?;
+        if let Some(authorities) = &self.authorities {
+            address.trusts(authorities)?;
+        }
         let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
         if self.prefix.is_empty() || self.prefix.len() > PREFIX_MAX || !self.prefix.chars().all(good) {
             return Err(WrongOption::Prefix);
         }
         Ok(())
+    }
+
+    /// Where the server is, for people: the address without who we are there.
+    pub fn place(&self) -> Result<String, WrongOption> {
+        Address::parse(&self.url).map(|address| address.place())
     }
 }
 
@@ -149,7 +166,7 @@ impl Address {
         let known = address
             .nodes
             .iter()
-            .all(|node| !node.starts_with(':') && redis::Client::open(address.url(node)).is_ok());
+            .all(|node| !node.starts_with(':') && Client::open(address.url(node)).is_ok());
         if !known
             || address.nodes.is_empty()
             || (!cluster && address.nodes.len() > 1)
@@ -160,9 +177,46 @@ impl Address {
         Ok(address)
     }
 
+    /// What can be shown of it: the nodes, and the number of the database.
+    fn place(&self) -> String {
+        let database = self.rest.split(['?', '#']).next().unwrap_or_default();
+        let shown = database.strip_prefix('/').is_some_and(|number| number.parse::<u16>().is_ok());
+        format!("{}{}", self.nodes.join(","), if shown { database } else { "" })
+    }
+
+    /// Refuses authorities that cannot be read, that are none, or that nobody would ever look at.
+    fn trusts(&self, authorities: &[u8]) -> Result<(), WrongOption> {
+        let some = String::from_utf8_lossy(authorities).contains("-----BEGIN CERTIFICATE-----");
+        let node = self.nodes.first().ok_or(WrongOption::Url)?;
+        let read = self.scheme == "rediss" && self.client(node, Some(authorities)).is_ok();
+        if some && read { Ok(()) } else { Err(WrongOption::Authorities) }
+    }
+
+    /// A client for one node.
+    pub(crate) fn client(&self, node: &str, authorities: Option<&[u8]>) -> Result<Client, RedisError> {
+        if self.scheme == "rediss" {
+            choose_cryptography();
+        }
+        match authorities {
+            Some(pem) => {
+                let certificates = TlsCertificates { client_tls: None, root_cert: Some(pem.to_vec()) };
+                Client::build_with_tls(self.url(node), certificates)
+            }
+            None => Client::open(self.url(node)),
+        }
+    }
+
     /// The address of one node.
     pub(crate) fn url(&self, node: &str) -> String {
         format!("{}://{}{node}{}", self.scheme, self.who, self.rest)
+    }
+}
+
+/// The library takes the cryptography of the process, cannot be told which, and panics where nobody has chosen one.
+fn choose_cryptography() {
+    if CryptoProvider::get_default().is_none() {
+        // Whoever was faster has chosen as well.
+        drop(aws_lc_rs::default_provider().install_default());
     }
 }
 
@@ -200,6 +254,32 @@ mod tests {
         }
         let options = Options::new("redis://:secret@localhost");
         assert!(!format!("{options:?}").contains("secret"));
+    }
+
+    #[test]
+    fn a_place_has_no_password_in_it() {
+        for (url, place) in [
+            ("redis://localhost", "localhost:6379"),
+            ("redis://me:secret@here:1/3", "here:1/3"),
+            ("redis://me:secret@@here/3?protocol=resp3", "here:6379/3"),
+            ("rediss+cluster://:secret@a:1,b", "a:1,b:6379"),
+            ("redis://:s%2Fecret@[::1]:7000", "[::1]:7000"),
+        ] {
+            assert_eq!(Options::new(url).place().as_deref(), Ok(place), "{url}");
+        }
+        assert_eq!(Options::new("redis://secret@here:port").place(), Err(WrongOption::Url));
+    }
+
+    #[test]
+    fn authorities_are_certificates_and_for_tls() {
+        for (url, pem) in [
+            ("rediss://localhost", "nothing"),
+            ("rediss://localhost", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"),
+            ("redis://localhost", "nothing"),
+        ] {
+            let options = Options { authorities: Some(pem.into()), ..Options::new(url) };
+            assert_eq!(options.check(), Err(WrongOption::Authorities), "{url} {pem}");
+        }
     }
 
     #[test]

@@ -14,17 +14,17 @@ use redrive_core::time::{Millis, Timestamp};
 use redrive_store::{
     AckItem, Acked, Append, Batch, Bulk, BuryItem, Capabilities, CountBy, Counts, CreateQueue, DeleteQueue,
     EnqueueItem, EnqueueOutcome, Entry, EntryKey, EntryKind, EntryName, ExpireRequest, ExtendItem,
-    FailureGroup, Judged, LeaseRequest, Leased, Limit, ListRequest, Listener, LogName, LogRange, LogRecord,
-    NackItem, NextDue, Now, Page, PauseQueue, QueueError, QueueStats, ReleaseItem, Released, Selection,
-    Settled, Signal, Store, StoreError, SweepRequest, UpdateQueue, WriteOutcome, Writes,
+    FailureGroup, Judged, KnownClock, LeaseRequest, Leased, Limit, ListRequest, Listener, LogName, LogRange,
+    LogRecord, NackItem, NextDue, Now, Page, PauseQueue, QueueError, QueueStats, ReleaseItem, Released,
+    Selection, Settled, Signal, Store, StoreError, SweepRequest, UpdateQueue, WriteOutcome, Writes,
 };
 
-use crate::durability::Promise;
+use crate::clock::{StoreClock, uptime};
 use crate::error::{Fault, damaged, store_error, unavailable};
 use crate::link::Link;
 use crate::options::{Address, Options};
 use crate::queue::Known;
-use crate::reply::{self, Reply};
+use crate::reply;
 use crate::signal::Ear;
 
 /// How often a queue is looked at anew because it was changed while a script was on its way.
@@ -40,7 +40,8 @@ pub(crate) struct Shared {
     pub(crate) link: Arc<Link>,
     pub(crate) options: Options,
     receipt_key: ReceiptKey,
-    promise: Promise,
+    /// What is known of the server's clock.
+    pub(crate) known_clock: KnownClock,
     /// What this instance is called among the others.
     pub(crate) name: String,
     cache: Mutex<HashMap<QueueName, Arc<Known>>>,
@@ -58,7 +59,7 @@ impl Shared {
         }
     }
 
-    fn no_earlier(&self, at: Timestamp) -> Timestamp {
+    pub(crate) fn no_earlier(&self, at: Timestamp) -> Timestamp {
         let before = self.floor.fetch_max(at.as_millis(), Ordering::AcqRel);
         at.max(Timestamp::from_millis(before))
     }
@@ -74,19 +75,6 @@ impl Shared {
 
     pub(crate) fn backend(&self) -> &'static str {
         if self.link.cluster { "redis-cluster" } else { "redis" }
-    }
-
-    /// The time of a call.
-    pub(crate) async fn clock(&self, now: Now) -> Result<Timestamp, Fault> {
-        match now {
-            Now::At(at) => Ok(self.no_earlier(at)),
-            Now::Store => {
-                let store = self.link.keys.store();
-                let mut time = Reply::of(self.link.send(&store, &redis::cmd("TIME"), false).await?)?;
-                let (seconds, micros) = (time.number()?, time.number()?);
-                Ok(Timestamp::from_millis(seconds * 1_000 + micros / 1_000))
-            }
-        }
     }
 
     /// The time of a call in a queue, where it never runs back.
@@ -118,19 +106,26 @@ impl RedisStore {
         options.check().map_err(|wrong| StoreError::Unavailable(wrong.into()))?;
         let address = Address::parse(&options.url).map_err(|wrong| StoreError::Unavailable(wrong.into()))?;
         let link = Arc::new(Link::new(&options, address));
-        let promise = link.again(|| link.promise(options.durability)).await.map_err(store_error)?;
+        link.again(|| link.promised()).await.map_err(store_error)?;
         let (receipt_key, name) = link.again(|| introduce(&link, fresh_key)).await.map_err(store_error)?;
+        // The last of all: nothing is to lie between the answer and the look at our own clock.
+        let now = link.again(|| link.time()).await.map_err(store_error)?;
         let shared = Shared {
             link,
             options,
             receipt_key,
-            promise,
+            known_clock: KnownClock::new(now, uptime),
             name,
             cache: Mutex::default(),
             tokens: AtomicU64::new(0),
             floor: AtomicU64::new(0),
         };
         Ok(Self(Arc::new(shared)))
+    }
+
+    /// The clock of the server, as this instance knows it.
+    pub fn clock(&self) -> StoreClock {
+        StoreClock(Arc::clone(&self.0))
     }
 }
 
@@ -159,7 +154,7 @@ impl Store for RedisStore {
             atomic_across_queues: !self.0.link.cluster,
             store_clock: true,
             shared: true,
-            survives: self.0.promise.survives,
+            survives: self.0.link.survives(),
             restart_grace: Millis::ZERO,
         }
     }
