@@ -12,7 +12,7 @@ use redrive_store_embedded::{EmbeddedStore, MachineClock, Options, StoreClock};
 /// The longest sleep: a machine that was suspended looks at the clock again.
 const SLEEP_MAX: Millis = Millis::from_secs(60);
 
-/// The shortest wait for a time of a database's clock.
+/// The shortest wait for a time of a clock that is followed.
 const TICK: Millis = Millis::new(1);
 
 /// Where the server's time comes from.
@@ -61,9 +61,14 @@ impl TimeSource {
 #[derive(Debug)]
 struct EmbeddedClock(StoreClock);
 
-/// The clock of a database.
-#[derive(Debug)]
-pub(crate) struct DatabaseClock(pub(crate) redrive_store_postgres::StoreClock);
+/// The clock of a store that other instances share, as it is followed here.
+pub(crate) struct SharedClock<F>(pub(crate) F);
+
+impl<F> std::fmt::Debug for SharedClock<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SharedClock")
+    }
+}
 
 /// The machine's clock, for a store without one.
 #[derive(Debug)]
@@ -91,16 +96,16 @@ impl Clock for EmbeddedClock {
 }
 
 #[async_trait]
-impl Clock for DatabaseClock {
+impl<F: Fn() -> Timestamp + Send + Sync> Clock for SharedClock<F> {
     fn now(&self) -> Timestamp {
-        self.0.now()
+        self.0()
     }
 
     async fn until(&self, at: Timestamp) {
-        // What has come by this clock may not have come by the database's, where that was set back: who would look again
+        // What has come by this clock may not have come by the store's, where that was set back: who would look again
         // at once would do so without end.
         pause(TICK).await;
-        sleep_until(at, || self.0.now()).await;
+        sleep_until(at, || self.now()).await;
     }
 }
 

@@ -14,10 +14,11 @@ use redrive_server::{grpc, http};
 use redrive_store::Store;
 use redrive_store_memory::MemoryStore;
 use redrive_store_postgres::PostgresStore;
+use redrive_store_redis::RedisStore;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 
-use crate::clock::{DatabaseClock, TimeSource, WallClock};
+use crate::clock::{SharedClock, TimeSource, WallClock};
 use crate::config::{Config, Layer, Sources};
 use crate::logs::{self, LogFormat};
 use crate::port::{self, PortArguments};
@@ -252,8 +253,17 @@ async fn open(config: &Config, time: &TimeSource) -> anyhow::Result<Opened> {
             let opened = PostgresStore::open(options, fresh_key()?).await;
             // The error has its causes in its words.
             let store = opened.map_err(|error| anyhow::anyhow!("opening PostgreSQL at {place}: {error}"))?;
-            let clock = DatabaseClock(store.clock());
-            Ok((Arc::new(store), Arc::new(clock)))
+            let clock = store.clock();
+            Ok((Arc::new(store), Arc::new(SharedClock(move || clock.now()))))
+        }
+        StoreChoice::Redis(options) => {
+            let mut options = redrive_store_redis::Options::clone(options);
+            options.defaults = config.broker.defaults.clone();
+            let place = options.place()?;
+            let opened = RedisStore::open(options, fresh_key()?).await;
+            let store = opened.map_err(|error| anyhow::anyhow!("opening Redis at {place}: {error}"))?;
+            let clock = store.clock();
+            Ok((Arc::new(store), Arc::new(SharedClock(move || clock.now()))))
         }
     }
 }

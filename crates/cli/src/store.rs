@@ -9,12 +9,27 @@ use clap::Args;
 use redrive_core::time::Millis;
 use redrive_store_embedded::Durability;
 use redrive_store_postgres as postgres;
+use redrive_store_redis as redis;
 use serde::Deserialize;
 
 use crate::config::{Layer, Wrong};
 
 /// What an address of PostgreSQL begins with.
-const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
+const POSTGRES: [&str; 2] = ["postgres://", "postgresql://"];
+/// What an address of Redis begins with.
+const REDIS: [&str; 6] = [
+    "redis://",
+    "rediss://",
+    "redis+cluster://",
+    "rediss+cluster://",
+    "redis+sentinel://",
+    "rediss+sentinel://",
+];
+
+/// What a text begins with, of these.
+fn scheme(text: &str, schemes: &[&'static str]) -> Option<&'static str> {
+    schemes.iter().copied().find(|scheme| text.starts_with(scheme))
+}
 
 /// What was said about which store it is. Never shown: it may hold a password.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
@@ -29,11 +44,18 @@ impl StoreText {
 
     /// What can be shown of it: of an address, where the database is.
     pub(crate) fn shown(&self) -> String {
-        let is_address = SCHEMES.iter().any(|scheme| self.0.starts_with(scheme));
-        match postgres::Options::new(self.0.as_str()).place() {
-            Ok(place) if is_address => format!("postgres://…@{place}"),
-            _ if is_word(&self.0) => self.0.clone(),
-            _ => "…".to_owned(),
+        let text = self.0.as_str();
+        let place = if scheme(text, &POSTGRES).is_some() {
+            let place = postgres::Options::new(text).place().ok();
+            place.map(|place| format!("postgres://…@{place}"))
+        } else {
+            let place = redis::Options::new(text).place().ok();
+            scheme(text, &REDIS).zip(place).map(|(scheme, place)| format!("{scheme}…@{place}"))
+        };
+        match place {
+            Some(place) => place,
+            None if is_word(text) => text.to_owned(),
+            None => "…".to_owned(),
         }
     }
 }
@@ -61,25 +83,29 @@ impl fmt::Debug for StoreText {
 /// Flags about the store.
 #[derive(Debug, Args)]
 pub(crate) struct StoreArguments {
-    /// Which store keeps the queues: `embedded`, `memory`, or `postgres://USER:PASSWORD@HOST:PORT/DATABASE`. Others on this
+    /// Which store keeps the queues: `embedded`, `memory`, `postgres://USER:PASSWORD@HOST:PORT/DATABASE`,
+    /// `redis://USER:PASSWORD@HOST:PORT/DATABASE` or `redis+cluster://HOST:PORT,HOST:PORT`; `rediss` for TLS. Others on this
     /// machine can see what is on a command line; `REDRIVE_STORE` takes the same.
     #[arg(long, value_name = "STORE")]
     store: Option<StoreText>,
     /// The schema that PostgreSQL keeps them in, `redrive` where nothing is said.
     #[arg(long, value_name = "NAME")]
     store_schema: Option<String>,
+    /// How the names of all keys in Redis begin, `redrive` where nothing is said.
+    #[arg(long, value_name = "PREFIX")]
+    store_prefix: Option<String>,
     /// Most connections to PostgreSQL, 16 where nothing is said; one more listens to other instances.
     #[arg(long, value_name = "N")]
     store_connections: Option<u32>,
     /// Whether a proxy between this server and PostgreSQL gives each transaction another connection.
     #[arg(long, value_name = "BOOL")]
     store_transaction_pooling: Option<bool>,
-    /// A PEM file with the authorities that PostgreSQL's certificate must come from; those of the machine where nothing is
-    /// said. `sslmode=require` in the address asks for TLS.
+    /// A PEM file with the authorities that the certificate of PostgreSQL or Redis must come from; those of the machine where
+    /// nothing is said. `sslmode=require` in the address asks for TLS, and so does `rediss://`.
     #[arg(long, value_name = "FILE")]
     store_ca: Option<PathBuf>,
     /// What an answer waits for: `sync`, `none`, or `interval:MILLISECONDS`. On PostgreSQL, what the database must
-    /// promise: `any`, `local` or `replicated`.
+    /// promise: `any`, `local` or `replicated`; on Redis `any`, `process` or `power`.
     #[arg(long, value_name = "LEVEL")]
     durability: Option<String>,
 }
@@ -89,6 +115,7 @@ impl StoreArguments {
         Layer {
             store: self.store,
             store_schema: self.store_schema,
+            store_prefix: self.store_prefix,
             store_connections: self.store_connections,
             store_transaction_pooling: self.store_transaction_pooling,
             store_ca: self.store_ca,
@@ -107,6 +134,8 @@ pub(crate) enum StoreChoice {
     Memory,
     /// A database, for any number of instances. The defaults of queues are not in it yet.
     Postgres(Box<postgres::Options>),
+    /// A Redis or a cluster of them, for any number of instances. The defaults of queues are not in it yet.
+    Redis(Box<redis::Options>),
 }
 
 impl StoreChoice {
@@ -121,11 +150,11 @@ impl StoreChoice {
                 level.map(synced).transpose()?;
                 Ok(Self::Memory)
             }
-            url if SCHEMES.iter().any(|scheme| url.starts_with(scheme)) => {
-                Ok(Self::Postgres(Box::new(database(url, layer)?)))
-            }
+            url if scheme(url, &POSTGRES).is_some() => Ok(Self::Postgres(Box::new(database(url, layer)?))),
+            url if scheme(url, &REDIS).is_some() => Ok(Self::Redis(Box::new(server(url, layer)?))),
             other => {
-                let words = "must be embedded, memory, or postgres://USER:PASSWORD@HOST:PORT/DATABASE";
+                let words = "must be embedded, memory, postgres://USER:PASSWORD@HOST:PORT/DATABASE, or \
+                    redis://USER:PASSWORD@HOST:PORT/DATABASE";
                 let said = if is_word(other) { format!("`{other}` {words}") } else { words.to_owned() };
                 Err(Wrong::value("store", said))
             }
@@ -141,10 +170,7 @@ fn database(url: &str, layer: &Layer) -> anyhow::Result<postgres::Options> {
     if let Some(connections) = layer.store_connections {
         options.connections = connections as usize;
     }
-    if let Some(file) = &layer.store_ca {
-        let unread = |error| Wrong::value("store_ca", format!("reading {}: {error}", file.display()));
-        options.authorities = Some(std::fs::read(file).map_err(unread)?);
-    }
+    options.authorities = authorities(layer)?;
     if let Some(pooling) = layer.store_transaction_pooling {
         options.transaction_pooling = pooling;
     }
@@ -160,6 +186,32 @@ fn database(url: &str, layer: &Layer) -> anyhow::Result<postgres::Options> {
         Wrong::value(field, wrong)
     })?;
     Ok(options)
+}
+
+fn server(url: &str, layer: &Layer) -> anyhow::Result<redis::Options> {
+    let mut options = redis::Options::new(url);
+    if let Some(prefix) = &layer.store_prefix {
+        options.prefix.clone_from(prefix);
+    }
+    options.authorities = authorities(layer)?;
+    if let Some(level) = &layer.durability {
+        options.durability = kept(level)?;
+    }
+    options.check().map_err(|wrong| {
+        let field = match wrong {
+            redis::WrongOption::Url => "store",
+            redis::WrongOption::Prefix => "store_prefix",
+            redis::WrongOption::Authorities => "store_ca",
+        };
+        Wrong::value(field, wrong)
+    })?;
+    Ok(options)
+}
+
+fn authorities(layer: &Layer) -> anyhow::Result<Option<Vec<u8>>> {
+    let Some(file) = &layer.store_ca else { return Ok(None) };
+    let unread = |error| Wrong::value("store_ca", format!("reading {}: {error}", file.display()));
+    std::fs::read(file).map(Some).map_err(unread)
 }
 
 /// `sync`, `none`, or `interval:50` for every 50 ms.
@@ -182,6 +234,16 @@ fn promised(text: &str) -> anyhow::Result<postgres::Durability> {
         "local" => Ok(postgres::Durability::Local),
         "replicated" => Ok(postgres::Durability::Replicated),
         other => Err(wrong_level(other, "must be any, local or replicated on PostgreSQL")),
+    }
+}
+
+/// What a Redis must promise.
+fn kept(text: &str) -> anyhow::Result<redis::Durability> {
+    match text {
+        "any" => Ok(redis::Durability::Any),
+        "process" => Ok(redis::Durability::Process),
+        "power" => Ok(redis::Durability::Power),
+        other => Err(wrong_level(other, "must be any, process or power on Redis")),
     }
 }
 
@@ -216,6 +278,27 @@ mod tests {
     }
 
     #[test]
+    fn redis_is_named_by_its_address() {
+        let StoreChoice::Redis(options) = of("store = \"redis+cluster://:secret@a:1,b:2\"").unwrap() else {
+            panic!("it is Redis");
+        };
+        assert_eq!((options.prefix.as_str(), options.durability), ("redrive", redis::Durability::Process));
+        let all = "store = \"redis://here\"\nstore_prefix = \"jobs\"\ndurability = \"power\"";
+        let StoreChoice::Redis(options) = of(all).unwrap() else { panic!("it is Redis") };
+        assert_eq!((options.prefix.as_str(), options.durability), ("jobs", redis::Durability::Power));
+        for (wrong, key) in [
+            ("store = \"redis://here\"\nstore_prefix = \"a{b}\"", "store_prefix: "),
+            ("store = \"redis://here:port\"", "store: "),
+            ("store = \"redis://a,b\"", "store: "),
+            ("store = \"redis://here\"\nstore_ca = \"Cargo.toml\"", "store_ca: "),
+            ("store = \"rediss://here\"\nstore_ca = \"/nowhere\"", "store_ca: reading"),
+        ] {
+            let said = of(wrong).unwrap_err().to_string();
+            assert!(said.starts_with(key), "{wrong}: {said}");
+        }
+    }
+
+    #[test]
     fn levels_belong_to_their_store() {
         assert!(matches!(of(""), Ok(StoreChoice::Embedded(Durability::Sync))));
         assert!(matches!(of("durability = \"none\""), Ok(StoreChoice::Embedded(Durability::None))));
@@ -223,6 +306,8 @@ mod tests {
             "durability = \"local\"",
             "store = \"memory\"\ndurability = \"local\"",
             "store = \"postgres://me@here/db\"\ndurability = \"sync\"",
+            "store = \"postgres://me@here/db\"\ndurability = \"power\"",
+            "store = \"redis://here\"\ndurability = \"local\"",
         ] {
             assert!(of(wrong).unwrap_err().to_string().starts_with("durability: `"), "{wrong}");
         }
@@ -235,6 +320,10 @@ mod tests {
             "postgres://me:secret@@here/db",
             "postgres:/me:secret@here/db",
             "mysql://me:secret@here/db",
+            "redis://me:secret@here:port",
+            "redis:/me:secret@here",
+            "redis://me:sec/secret@here",
+            "redis+cluster://:secret@here/secret",
             "secret/secret",
         ] {
             let layer = Layer { store: Some(store.parse().unwrap()), ..Layer::default() };
@@ -242,11 +331,17 @@ mod tests {
             let said = format!("{:#} {layer:?} {shown}", StoreChoice::of(&layer).unwrap_err());
             assert!(said.starts_with("store: ") && !said.contains("secret"), "{said}");
         }
-        for store in ["postgres://me:secret@h/d", "postgres://me:secret?a@here/db"] {
+        for (store, expected) in [
+            ("postgres://me:secret@h/d", "postgres://…@"),
+            ("postgres://me:secret?a@here/db", "postgres://…@"),
+            ("redis://me:secret@here:1/2", "redis://…@here:1/2"),
+            ("redis://me:secret@@here", "redis://…@here:6379"),
+            ("rediss+cluster://:secret@a,b:2", "rediss+cluster://…@a:6379,b:2"),
+        ] {
             let layer = Layer { store: Some(store.parse().unwrap()), ..Layer::default() };
             let shown = layer.store.as_ref().unwrap().shown();
             let said = format!("{:?} {layer:?} {shown}", StoreChoice::of(&layer).unwrap());
-            assert!(!said.contains("secret") && shown.starts_with("postgres://…@"), "{said}");
+            assert!(!said.contains("secret") && shown.starts_with(expected), "{said}");
         }
     }
 }

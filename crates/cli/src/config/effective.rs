@@ -108,6 +108,7 @@ impl Config {
             durability: match self.store {
                 StoreChoice::Embedded(_) => Some("sync".to_owned()),
                 StoreChoice::Postgres(_) => Some("local".to_owned()),
+                StoreChoice::Redis(_) => Some("process".to_owned()),
                 StoreChoice::Memory => None,
             },
             ..Layer::defaults()
@@ -224,7 +225,8 @@ mod tests {
             ("REDRIVE_BASE_PATH", "/metrics", "base_path: `/metrics` must not begin with /healthz"),
             ("MAX_ATTEMPTS", "many", "MAX_ATTEMPTS: `many`"),
             ("MAX_ATTEMPTS", "0", "max_attempts"),
-            ("REDRIVE_STORE", "tape", "store: `tape` must be embedded, memory, or postgres://"),
+            ("REDRIVE_STORE", "tape", "store: `tape` must be embedded, memory, postgres://"),
+            ("REDRIVE_STORE", "redis://:secret@here:x", "store: must be redis://"),
             ("REDRIVE_STORE", "postgres://me:secret@here:x/db", "store: must be postgres://"),
             ("REDRIVE_STORE_CONNECTIONS", "few", "REDRIVE_STORE_CONNECTIONS: `few`"),
             ("REDRIVE_DURABILITY", "interval:0", "durability: `interval:0`"),

@@ -9,6 +9,7 @@ use redrive_core::queue::QueueSettings;
 use redrive_core::time::Millis;
 use redrive_server::{BasePath, ConnectionLimits};
 use redrive_store_postgres as postgres;
+use redrive_store_redis as redis;
 use serde::Deserialize;
 
 use super::value::Value;
@@ -122,19 +123,23 @@ keys! {
     base_path: String = BasePath::default().to_string();
     /// The directory of the embedded store.
     data: PathBuf = PathBuf::from("redrive-data");
-    /// Which store keeps the queues: `embedded`, `memory`, or `postgres://USER:PASSWORD@HOST:PORT/DATABASE`.
+    /// Which store keeps the queues: `embedded`, `memory`, `postgres://USER:PASSWORD@HOST:PORT/DATABASE`,
+    /// `redis://USER:PASSWORD@HOST:PORT/DATABASE` or `redis+cluster://HOST:PORT,HOST:PORT`; `rediss` for TLS.
     store: StoreText = StoreText::embedded();
     /// The schema that PostgreSQL keeps the queues in.
     store_schema: String = postgres::Options::new("").schema;
+    /// How the names of all keys in Redis begin.
+    store_prefix: String = redis::Options::new("").prefix;
     /// Most connections to PostgreSQL; one more listens to other instances.
     store_connections: u32 = u32::try_from(postgres::Options::new("").connections).unwrap_or(u32::MAX);
     /// Whether a proxy between this server and PostgreSQL gives each transaction another connection.
     store_transaction_pooling: bool = postgres::Options::new("").transaction_pooling;
-    /// A PEM file with the authorities that PostgreSQL's certificate must come from; those of the machine where nothing
-    /// is said.
+    /// A PEM file with the authorities that the certificate of PostgreSQL or Redis must come from; those of the machine
+    /// where nothing is said.
     store_ca: PathBuf, such as "\"ca.pem\"";
     /// What an answer waits for: `sync`, `none`, or `interval:MILLISECONDS`; `sync` where nothing is said. On PostgreSQL,
-    /// what the database must promise: `any`, `local` or `replicated`; `local` where nothing is said.
+    /// what the database must promise: `any`, `local` or `replicated`; `local` where nothing is said. On Redis, what the
+    /// server must promise: `any`, `process` or `power`; `process` where nothing is said.
     durability: String, such as "\"sync\"";
     /// Whether a queue comes into being by the first message for it. Where nothing is said, it does if `listen` is on
     /// loopback.

@@ -8,6 +8,7 @@ mod directory;
 mod finding;
 mod machine;
 mod port;
+mod redis;
 mod server;
 
 use std::process::ExitCode;
@@ -49,6 +50,7 @@ async fn examine(connection: &ConnectionArguments, serve: ServeArguments) -> Vec
     match &config.store {
         StoreChoice::Embedded(_) => findings.extend(directory::check(&config.data)),
         StoreChoice::Postgres(options) => findings.extend(database::check(options).await),
+        StoreChoice::Redis(options) => findings.extend(redis::check(options).await),
         StoreChoice::Memory => {
             findings.push(Finding::warn("store", "memory: nothing survives the end of the server"));
         }
