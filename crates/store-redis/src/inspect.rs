@@ -13,6 +13,7 @@ use crate::keys::{Keys, SLOTS, slot};
 use crate::link::read_slots;
 use crate::options::{Address, Options};
 use crate::reply::{self, Reply};
+use crate::sentinel::master_of;
 
 /// What a server or a cluster is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,12 +122,20 @@ impl Visitor<'_> {
         connection.map_err(|error| Fault::Again(unreached(error)))
     }
 
+    /// The servers that the address names, or the one that sentinels name.
+    async fn places(&self) -> Result<Vec<String>, Fault> {
+        if self.address.master.is_none() {
+            return Ok(self.address.nodes.clone());
+        }
+        Ok(vec![master_of(&self.address, self.options.authorities.as_deref()).await?])
+    }
+
     /// The first of the nodes that answers.
     async fn first(&self) -> Result<(String, MultiplexedConnection), Fault> {
         let mut last = Fault::Again(unavailable("the address names no server"));
-        for place in &self.address.nodes {
-            match self.connect(place).await {
-                Ok(connection) => return Ok((place.clone(), connection)),
+        for place in self.places().await? {
+            match self.connect(&place).await {
+                Ok(connection) => return Ok((place, connection)),
                 Err(fault) => last = fault,
             }
         }

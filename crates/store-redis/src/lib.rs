@@ -5,7 +5,8 @@
 //! verb is a script in `scripts/`, which the server runs alone and as a whole; all keys of a queue are in one slot (`keys.rs`).
 //! What a failure leads to is judged here and sent along, guarded by the lease or by the line of words that was seen (`words.rs`).
 //!
-//! * `link.rs`: the way to the server, or to the node of a cluster that has a key; `greet.rs`: whether it is the one of before.
+//! * `link.rs`: the way to the server, or to the node of a cluster that has a key; `greet.rs`: whether it is the one of before;
+//!   `sentinel.rs`: which one it is, where others decide that.
 //! * a file for each verb; `settle.rs`, `sweep.rs` and `bulk.rs` are what those have in common that are alike; `list.rs`, `count.rs`;
 //!   `relay.rs` where one step becomes several because a cluster is between two queues.
 //! * `queue.rs`, `registry.rs`, `signal.rs`: what is not about messages. `durability.rs`: what the server promises;
@@ -40,6 +41,7 @@ mod release;
 mod reply;
 mod reschedule;
 mod script;
+mod sentinel;
 mod settle;
 mod signal;
 mod store;

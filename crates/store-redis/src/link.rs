@@ -19,6 +19,7 @@ use crate::options::{Address, Options, Patience};
 use crate::pause::Pauses;
 use crate::reply::Reply;
 use crate::script::{Scripts, Verb};
+use crate::sentinel::Said;
 
 /// How often a call follows a node that sends it elsewhere.
 const REDIRECTS_MAX: usize = 5;
@@ -68,6 +69,8 @@ pub(crate) struct Link {
     authorities: Option<Vec<u8>>,
     /// Masters of a cluster by their addresses: what each calls itself, whom it follows, and whether it was met.
     masters: Mutex<HashMap<String, Master>>,
+    /// Who is the master, where sentinels say so.
+    pub(crate) said: Said,
 }
 
 /// A master of a cluster.
@@ -115,6 +118,7 @@ impl Link {
             promise: Promise::new(options.durability),
             authorities: options.authorities.clone(),
             masters: Mutex::default(),
+            said: Said::default(),
             address: AddressOf(address),
         }
     }
@@ -177,6 +181,27 @@ impl Link {
         &self.address.0.nodes
     }
 
+    /// Whom sentinels are asked for, and what their certificates must come from.
+    pub(crate) fn whom(&self) -> (&Address, Option<&[u8]>) {
+        (&self.address.0, self.authorities.as_deref())
+    }
+
+    /// Gives up the connections to all other servers than this one.
+    pub(crate) fn keep_only(&self, address: &str) {
+        self.nodes().retain(|known, _| {
+            if known != address {
+                self.promise.forget(known);
+            }
+            known == address
+        });
+    }
+
+    /// The server, or those that the address names of a cluster.
+    pub(crate) async fn entrances(&self) -> Result<Vec<String>, Fault> {
+        let sentinels = self.address.0.master.is_some();
+        if sentinels { Ok(vec![self.said_master().await?]) } else { Ok(self.seeds().to_vec()) }
+    }
+
     /// A client for one node, for connections of another kind.
     pub(crate) fn client(&self, node: &str) -> Result<Client, Fault> {
         let client = self.address.0.client(node, self.authorities.as_deref());
@@ -215,6 +240,7 @@ impl Link {
             nodes.remove(address);
         }
         drop(nodes);
+        self.said.forget(address);
         if self.cluster {
             self.slots()
                 .iter_mut()
@@ -225,6 +251,9 @@ impl Link {
 
     /// The node that has a key, as far as it is known.
     async fn address_of(&self, key: &str) -> Result<String, Fault> {
+        if self.address.0.master.is_some() {
+            return self.said_master().await;
+        }
         if !self.cluster {
             return Ok(self.seeds().first().cloned().unwrap_or_default());
         }
@@ -341,7 +370,7 @@ impl Link {
     /// The servers that hold something: one, or the masters of a cluster.
     pub(crate) async fn master_addresses(&self) -> Result<Vec<String>, Fault> {
         if !self.cluster {
-            return Ok(self.seeds().to_vec());
+            return self.entrances().await;
         }
         self.read_slots().await?;
         let mut masters: Vec<String> = self.slots().iter().flatten().cloned().collect();

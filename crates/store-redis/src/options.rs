@@ -11,15 +11,18 @@ use thiserror::Error;
 
 /// The longest prefix of keys, in bytes.
 const PREFIX_MAX: usize = 64;
+/// The ports of an address that names none.
+const PORT: u16 = 6379;
+const SENTINEL_PORT: u16 = 26379;
 
 /// Why options are wrong. Nothing of the address is in it: it may hold a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum WrongOption {
     /// The address.
     #[error(
-        "must be redis://USER:PASSWORD@HOST:PORT/DATABASE, rediss:// for TLS, or redis+cluster://HOST:PORT,HOST:PORT,… \
-         (rediss+cluster:// for TLS), with %XX for each character of the user or the password that an address has another \
-         use for"
+        "must be redis://USER:PASSWORD@HOST:PORT/DATABASE, rediss:// for TLS, redis+cluster://HOST:PORT,HOST:PORT,… \
+         (rediss+cluster:// for TLS), or redis+sentinel://HOST:PORT,HOST:PORT,…/MASTER/DATABASE (rediss+sentinel:// for TLS), \
+         with %XX for each character of the user or the password that an address has another use for"
     )]
     Url,
     /// The prefix of keys.
@@ -75,7 +78,7 @@ impl Default for Patience {
 /// What a store is opened with.
 #[derive(Clone)]
 pub struct Options {
-    /// Where the server is: `redis://`, `rediss://`, `redis+cluster://` or `rediss+cluster://`.
+    /// Where the server is: `redis://`, `rediss://`, `redis+cluster://`, `redis+sentinel://`, or the latter two with `rediss`.
     pub url: String,
     /// How the names of all keys begin.
     pub prefix: String,
@@ -139,6 +142,8 @@ impl Options {
 #[derive(Clone)]
 pub(crate) struct Address {
     pub(crate) cluster: bool,
+    /// What sentinels call the master, where the nodes are sentinels.
+    pub(crate) master: Option<String>,
     scheme: &'static str,
     /// `user:password@`, as it was written.
     who: String,
@@ -150,26 +155,30 @@ pub(crate) struct Address {
 impl Address {
     pub(crate) fn parse(url: &str) -> Result<Self, WrongOption> {
         let (scheme, rest) = url.split_once("://").ok_or(WrongOption::Url)?;
-        let (scheme, cluster) = match scheme {
-            "redis" => ("redis", false),
-            "rediss" => ("rediss", false),
-            "redis+cluster" => ("redis", true),
-            "rediss+cluster" => ("rediss", true),
+        let (scheme, cluster, sentinels) = match scheme {
+            "redis" => ("redis", false, false),
+            "rediss" => ("rediss", false, false),
+            "redis+cluster" => ("redis", true, false),
+            "rediss+cluster" => ("rediss", true, false),
+            "redis+sentinel" => ("redis", false, true),
+            "rediss+sentinel" => ("rediss", false, true),
             _ => return Err(WrongOption::Url),
         };
         let (who, rest) = rest.rsplit_once('@').map_or(("", rest), |(who, rest)| (who, rest));
         let who = if who.is_empty() { String::new() } else { format!("{who}@") };
         let (hosts, path) = rest.split_once('/').map_or((rest, ""), |(hosts, path)| (hosts, path));
-        let nodes: Vec<String> = hosts.split(',').map(with_port).collect();
+        let port = if sentinels { SENTINEL_PORT } else { PORT };
+        let nodes: Vec<String> = hosts.split(',').map(|host| with_port(host, port)).collect();
+        let (master, path) = if sentinels { master_and_database(path)? } else { (None, path) };
         let rest = if path.is_empty() { String::new() } else { format!("/{path}") };
-        let address = Self { cluster, scheme, who, nodes, rest };
+        let address = Self { cluster, master, scheme, who, nodes, rest };
         let known = address
             .nodes
             .iter()
             .all(|node| !node.starts_with(':') && Client::open(address.url(node)).is_ok());
         if !known
             || address.nodes.is_empty()
-            || (!cluster && address.nodes.len() > 1)
+            || (!cluster && !sentinels && address.nodes.len() > 1)
             || (cluster && !path.is_empty())
         {
             return Err(WrongOption::Url);
@@ -181,7 +190,8 @@ impl Address {
     fn place(&self) -> String {
         let database = self.rest.split(['?', '#']).next().unwrap_or_default();
         let shown = database.strip_prefix('/').is_some_and(|number| number.parse::<u16>().is_ok());
-        format!("{}{}", self.nodes.join(","), if shown { database } else { "" })
+        let master = self.master.as_ref().map(|name| format!("/{name}")).unwrap_or_default();
+        format!("{}{master}{}", self.nodes.join(","), if shown { database } else { "" })
     }
 
     /// Refuses authorities that cannot be read, that are none, or that nobody would ever look at.
@@ -194,15 +204,30 @@ impl Address {
 
     /// A client for one node.
     pub(crate) fn client(&self, node: &str, authorities: Option<&[u8]>) -> Result<Client, RedisError> {
+        self.client_to(self.url(node), authorities)
+    }
+
+    /// A client for a sentinel, as whom we are known to the servers or as nobody. Sentinels have no databases.
+    pub(crate) fn sentinel(
+        &self,
+        node: &str,
+        known: bool,
+        authorities: Option<&[u8]>,
+    ) -> Result<Client, RedisError> {
+        let who = if known { self.who.as_str() } else { "" };
+        self.client_to(format!("{}://{who}{node}", self.scheme), authorities)
+    }
+
+    fn client_to(&self, url: String, authorities: Option<&[u8]>) -> Result<Client, RedisError> {
         if self.scheme == "rediss" {
             choose_cryptography();
         }
         match authorities {
             Some(pem) => {
                 let certificates = TlsCertificates { client_tls: None, root_cert: Some(pem.to_vec()) };
-                Client::build_with_tls(self.url(node), certificates)
+                Client::build_with_tls(url, certificates)
             }
-            None => Client::open(self.url(node)),
+            None => Client::open(url),
         }
     }
 
@@ -220,10 +245,21 @@ fn choose_cryptography() {
     }
 }
 
-fn with_port(host: &str) -> String {
+/// What follows the sentinels: the name of the master, of such characters as they allow in it, and the number of a database.
+fn master_and_database(path: &str) -> Result<(Option<String>, &str), WrongOption> {
+    let (name, database) = path.split_once('/').unwrap_or((path, ""));
+    let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let number = database.is_empty() || database.parse::<u16>().is_ok();
+    if name.is_empty() || !name.chars().all(good) || !number {
+        return Err(WrongOption::Url);
+    }
+    Ok((Some(name.to_owned()), database))
+}
+
+fn with_port(host: &str, port: u16) -> String {
     let has_port =
         host.rsplit_once(':').is_some_and(|(before, _)| !before.contains(':') || before.ends_with(']'));
-    if has_port { host.to_owned() } else { format!("{host}:6379") }
+    if has_port { host.to_owned() } else { format!("{host}:{port}") }
 }
 
 #[cfg(test)]
@@ -238,6 +274,8 @@ mod tests {
             "rediss://:secret@redis.example:6379",
             "redis+cluster://a:1,b:2,c:3",
             "redis://[::1]:7000",
+            "redis+sentinel://a,b:2/work",
+            "rediss+sentinel://user:secret@a:1,[::1]:2/my-master.1/2",
         ] {
             assert!(Address::parse(url).is_ok(), "{url}");
         }
@@ -249,6 +287,11 @@ mod tests {
             "redis://a:1,b:2",
             "redis://host:port",
             "redis+cluster://a:1/2",
+            "redis+sentinel://a:1,b:2",
+            "redis+sentinel://a:1/",
+            "redis+sentinel://a:1//2",
+            "redis+sentinel://a:1/work/two",
+            "redis+sentinel://a:1/wo rk",
         ] {
             assert_eq!(Address::parse(url).err(), Some(WrongOption::Url), "{url}");
         }
@@ -263,6 +306,7 @@ mod tests {
             ("redis://me:secret@here:1/3", "here:1/3"),
             ("redis://me:secret@@here/3?protocol=resp3", "here:6379/3"),
             ("rediss+cluster://:secret@a:1,b", "a:1,b:6379"),
+            ("redis+sentinel://me:secret@a:1,b/work/2", "a:1,b:26379/work/2"),
             ("redis://:s%2Fecret@[::1]:7000", "[::1]:7000"),
         ] {
             assert_eq!(Options::new(url).place().as_deref(), Ok(place), "{url}");

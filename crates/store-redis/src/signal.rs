@@ -56,15 +56,19 @@ impl Ear {
 
     async fn listen(&self) -> Result<PubSub, Fault> {
         let mut last = Fault::Again(unavailable("there is no node to listen to"));
-        for node in self.link.seeds() {
+        for node in self.link.entrances().await? {
             let listens = async {
-                let mut listens = self.link.client(node)?.get_async_pubsub().await.map_err(lost)?;
+                let mut listens = self.link.client(&node)?.get_async_pubsub().await.map_err(lost)?;
                 listens.subscribe(self.link.keys.signals()).await.map_err(lost)?;
                 Ok(listens)
             };
             match listens.await {
                 Ok(listens) => return Ok(listens),
-                Err(fault) => last = fault,
+                Err(fault) => {
+                    // It may be the master no more.
+                    self.link.said.forget(&node);
+                    last = fault;
+                }
             }
         }
         Err(last)

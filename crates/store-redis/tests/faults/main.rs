@@ -4,6 +4,7 @@
 
 mod cluster;
 mod power;
+mod sentinel;
 mod server;
 mod torn;
 #[path = "../world/mod.rs"]

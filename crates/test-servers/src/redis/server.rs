@@ -137,29 +137,8 @@ impl Redis {
         let mut requests = Vec::new();
         requests.extend(self.password().map(|password| Frame::request(&[b"AUTH", password.as_bytes()])));
         requests.push(Frame::request(words));
-        let reply = self.exchange(&requests).map_err(Failure::refused(shown(words)))?;
-        match reply.kind() {
-            b'-' => Err(Failure::Answered { command: shown(words), error: reply.text("") }),
-            _ => Ok(reply),
-        }
-    }
-
-    /// Sends requests one by one and answers the last reply, or the first that is an error.
-    fn exchange(&self, requests: &[Frame]) -> io::Result<Frame> {
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port()));
-        let stream = TcpStream::connect_timeout(&address, ANSWER_MAX)?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(ANSWER_MAX))?;
-        let mut reader = BufReader::new(&stream);
-        let mut last = Frame::default();
-        for request in requests {
-            request.write(&mut &stream)?;
-            last = Frame::read(&mut reader)?.ok_or(io::ErrorKind::UnexpectedEof)?;
-            if last.kind() == b'-' {
-                break;
-            }
-        }
-        Ok(last)
+        let reply = exchange(self.port(), &requests).map_err(Failure::refused(shown(words)))?;
+        answered(words, reply)
     }
 
     /// Ends it as `kill -9` does, with whoever writes its files for it, and waits until the last of them is gone.
@@ -256,7 +235,39 @@ impl Drop for Redis {
     }
 }
 
-fn kill(run: &mut Run) -> Result<(), Failure> {
+/// Runs one command at whoever listens on that port, without a password.
+pub(super) fn command(port: u16, words: &[&str]) -> Result<String, Failure> {
+    let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+    let reply = exchange(port, &[Frame::request(&words)]).map_err(Failure::refused(shown(&words)))?;
+    Ok(answered(&words, reply)?.text("\n"))
+}
+
+fn answered(words: &[&[u8]], reply: Frame) -> Result<Frame, Failure> {
+    match reply.kind() {
+        b'-' => Err(Failure::Answered { command: shown(words), error: reply.text("") }),
+        _ => Ok(reply),
+    }
+}
+
+/// Sends requests one by one and answers the last reply, or the first that is an error.
+fn exchange(port: u16, requests: &[Frame]) -> io::Result<Frame> {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let stream = TcpStream::connect_timeout(&address, ANSWER_MAX)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(ANSWER_MAX))?;
+    let mut reader = BufReader::new(&stream);
+    let mut last = Frame::default();
+    for request in requests {
+        request.write(&mut &stream)?;
+        last = Frame::read(&mut reader)?.ok_or(io::ErrorKind::UnexpectedEof)?;
+        if last.kind() == b'-' {
+            break;
+        }
+    }
+    Ok(last)
+}
+
+pub(super) fn kill(run: &mut Run) -> Result<(), Failure> {
     run.signal_group(Signal::KILL)?;
     run.ended("the end after SIGKILL")
 }
