@@ -65,7 +65,8 @@ local function refusals(after)
   for i = 1, items do
     local message = queue_of(i).at .. word(i, 2)
     local m, why = held(i)
-    if m and settled[message] then m, why = nil, settled[message] end
+    -- Also one under a lease that was stale before: what it would find is what the earlier one leaves.
+    if settled[message] then m, why = nil, settled[message] end
     if m and after then settled[message] = after(i, m) end
     answers[i] = { m and 'a' or why }
     refused = refused or not m
