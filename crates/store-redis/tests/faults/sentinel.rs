@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use redrive_core::message::{Message, MessageId, State};
 use redrive_store::{Filter, ListRequest, Now, Settled, Store, StoreError};
 use redrive_store_redis::{Options, Patience, RedisStore};
-use redrive_test_servers::{RedisSentinels, RedisSettings};
+use redrive_test_servers::{AppendFsync, RedisSentinels, RedisSettings};
 
 use crate::server::until_it_has_all;
 use crate::world::{World, hasty, options, until_it_works};
 
 fn watched(settings: RedisSettings) -> RedisSentinels {
-    RedisSentinels::start(&settings.appendonly(false), 2).expect("it starts")
+    RedisSentinels::start(&settings.appendfsync(AppendFsync::No), 2).expect("it starts")
 }
 
 /// Waits until the replicas have what the master was told.
@@ -60,7 +60,7 @@ async fn the_store_goes_on_with_the_replica_that_takes_over_and_leaves_the_old_m
     assert!(newer.iter().all(|message| epoch(message) > epoch(&leased[0])), "{newer:?}");
     assert!(world.ack(&newer).await.unwrap().iter().all(Settled::is_applied));
 
-    // It thinks that it is the master, and has nothing; nobody writes to it before it hears better.
+    // It thinks that it is the master, with what it had; nobody writes to it before it hears better.
     group.server_mut(0).restart().expect("it comes back");
     let beside = World::beside(options(&group.url())).await;
     world.put(3).await;

@@ -30,7 +30,7 @@ const ASKED_MAX: usize = 6_000;
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Servers of which one is the master, and three sentinels that make another one the master when it is lost. A server that does not
-/// answer them for a second is.
+/// answer them for five seconds is: on a busy machine, one may need a few.
 ///
 /// Servers have numbers: the master that there is at first is 0.
 #[derive(Debug)]
@@ -195,7 +195,7 @@ fn settings(port: u16, folder: &Path, master: u16, secret: &str) -> String {
          sentinel monitor {NAME} 127.0.0.1 {master} {quorum}\n\
          sentinel auth-user {NAME} {PEER}\n\
          sentinel auth-pass {NAME} {secret}\n\
-         sentinel down-after-milliseconds {NAME} 1000\n\
+         sentinel down-after-milliseconds {NAME} 5000\n\
          sentinel failover-timeout {NAME} 6000\n",
         folder.display()
     )
