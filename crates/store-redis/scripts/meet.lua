@@ -1,6 +1,7 @@
 -- A server is met, and the epoch of lease ids is raised where it is another than before.
 --
--- KEYS: the record of the store. ARGV: format, the first epoch, what the server calls itself, whom it follows, where it is.
+-- KEYS: the record of the store. ARGV: format, the first epoch, what the server calls itself, whom it follows, where it is, and the
+-- highest number of a lease that whoever meets it was given.
 local store = KEYS[1]
 local format = redis.call('HGET', store, 'format')
 if not format then
@@ -23,7 +24,9 @@ for i = 1, #fields, 2 do
 end
 if after then redis.call('HDEL', store, followed) end
 redis.call('HSET', store, server, ARGV[5])
-if not others then return { 'first', redis.call('HGET', store, 'epoch') } end
+-- It does not remember a lease that it gave out: it was not synced.
+local lost = tonumber(redis.call('HGET', store, 'leases')) < tonumber(ARGV[6])
+if not others and not lost then return { 'first', redis.call('HGET', store, 'epoch') } end
 local epoch = redis.call('HINCRBY', store, 'epoch', 1)
 -- A server that does not sync may have forgotten that it was met before, and raise to an epoch in which it has given out leases. So
 -- numbers go on where the clock is, 64 of them for each millisecond: that is more than anybody gives out, and lasts until 2109.
@@ -32,4 +35,4 @@ local reached = (time[1] * 1000 + math.floor(time[2] / 1000)) * 64
 if tonumber(redis.call('HGET', store, 'leases')) < reached then
   redis.call('HSET', store, 'leases', string.format('%.0f', reached))
 end
-return { after and 'failover' or 'new', epoch }
+return { after and 'failover' or lost and 'lost' or 'new', epoch }

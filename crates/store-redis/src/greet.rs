@@ -3,7 +3,8 @@
 //! A replica that takes over may not have all that its master had acknowledged, and nobody can tell what it lacks. So every server is
 //! known by its replication id, which changes when a server starts and when a replica becomes the master; in the latter case, and
 //! where a server starts from a snapshot, it names the id that it follows. The epoch of lease ids is raised in either case, so that
-//! no token is given out twice. Where something may be lost, leases of before are refused, too: their holders cannot know what
+//! no token is given out twice. One that knows of fewer leases than this instance was given has lost something for certain. Where
+//! something may be lost, leases of before are refused, too: their holders cannot know what
 //! the new master knows of them.
 //!
 //! One that was started again is asked to write its append-only file anew. A cut in the middle of a write leaves the beginning of a
@@ -32,6 +33,11 @@ pub(crate) fn info<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 pub(crate) async fn ask(connection: &mut MultiplexedConnection, command: &Cmd) -> Result<Value, Fault> {
     let answer = connection.send_packed_command(command).await.and_then(Value::extract_error);
     answer.map_err(|error| Fault::Again(unreached(error)))
+}
+
+/// Whether something may be lost that was acknowledged.
+fn loses(status: &str) -> bool {
+    matches!(status, "failover" | "lost")
 }
 
 /// Lets a server write its append-only file anew, where it has one.
@@ -79,13 +85,13 @@ impl Link {
         // Before anything is written: one that promises too little is not ours.
         self.promise.renew(address, &Keeping::read(connection).await?)?;
         let (status, epoch) = self.settled(ask(connection, &self.meet(address, id, followed)).await?)?;
-        if status == "failover" {
+        if loses(&status) {
             let queues = ask(connection, redis::cmd("HVALS").arg(self.keys.queues())).await?;
             for id in Reply::of(queues)?.texts()? {
                 ask(connection, &self.fence(&id, epoch)).await?;
             }
         }
-        if status == "new" {
+        if matches!(status.as_str(), "new" | "lost") {
             renew_file(connection).await;
         }
         Ok(())
@@ -98,7 +104,7 @@ impl Link {
             let store = self.keys.store();
             let answer = self.send(&store, &self.meet(&address, &id, &followed), true).await?;
             let (status, epoch) = self.settled(answer)?;
-            if status == "failover" {
+            if loses(&status) {
                 let queues = self.keys.queues();
                 let ids = self.send(&queues, redis::cmd("HVALS").arg(&queues), false).await?;
                 for id in Reply::of(ids)?.texts()? {
@@ -108,7 +114,7 @@ impl Link {
                     }
                 }
             }
-            if status == "new" {
+            if matches!(status.as_str(), "new" | "lost") {
                 renew_file(&mut self.connection(&address).await?).await;
             }
             self.was_met(&address, &id);
@@ -126,7 +132,8 @@ impl Link {
             .arg(self.first_epoch())
             .arg(id)
             .arg(followed)
-            .arg(address);
+            .arg(address)
+            .arg(self.last_lease());
         command
     }
 
@@ -152,6 +159,11 @@ impl Link {
                 epoch,
                 "another server has taken over: what the one before it acknowledged last may be lost, and leases of before \
                  are refused"
+            ),
+            "lost" => tracing::error!(
+                epoch,
+                "the server has forgotten leases that it gave out: what it acknowledged last and had not synced is lost, and leases \
+                 of before are refused"
             ),
             "new" => {
                 tracing::info!(epoch, "a server was met that nobody knew: it was started anew, or is new");

@@ -121,6 +121,7 @@ impl Shared {
                         tracing::error!(%error, queue = %request.queue, "what was leased cannot be read");
                         error
                     })?;
+                    self.link.was_given(&messages);
                     return Ok(Leased { at, messages, more, swept });
                 }
                 "sweep" => {

@@ -5,12 +5,14 @@
 //! to do when a node says that a slot is elsewhere.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Cmd, Value};
+use redrive_core::lease::LeaseId;
+use redrive_core::message::Message;
 
 use crate::durability::Promise;
 use crate::error::{Fault, Turned, unavailable, unreached};
@@ -64,6 +66,8 @@ pub(crate) struct Link {
     slots: Mutex<Vec<Option<String>>>,
     epoch: AtomicU16,
     first_epoch: u16,
+    /// The highest number of a lease that this instance was given.
+    last_lease: AtomicU64,
     pub(crate) promise: Promise,
     /// The authorities that a server's certificate must come from, as PEM; those of the machine where there are none.
     authorities: Option<Vec<u8>>,
@@ -115,6 +119,7 @@ impl Link {
             slots: Mutex::new(vec![None; usize::from(SLOTS)]),
             epoch: AtomicU16::new(options.first_epoch),
             first_epoch: options.first_epoch,
+            last_lease: AtomicU64::new(0),
             promise: Promise::new(options.durability),
             authorities: options.authorities.clone(),
             masters: Mutex::default(),
@@ -138,6 +143,19 @@ impl Link {
 
     pub(crate) fn first_epoch(&self) -> u16 {
         self.first_epoch
+    }
+
+    pub(crate) fn last_lease(&self) -> u64 {
+        self.last_lease.load(Ordering::Acquire)
+    }
+
+    /// Remembers what this instance was given: a server that does not has lost it.
+    pub(crate) fn was_given(&self, messages: &[Message]) {
+        let numbers =
+            messages.iter().filter_map(Message::lease).map(|lease| lease.id.bits() & LeaseId::COUNTER_MAX);
+        if let Some(last) = numbers.max() {
+            self.last_lease.fetch_max(last, Ordering::AcqRel);
+        }
     }
 
     pub(crate) fn raise_epoch(&self, to: u16) {

@@ -23,7 +23,7 @@ const DISK: u64 = 64;
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let tests: [(&str, Test); 5] = [
+    let tests: [(&str, Test); 6] = [
         (
             "a_power_cut_loses_nothing_that_was_acknowledged",
             power::a_power_cut_loses_nothing_that_was_acknowledged,
@@ -40,6 +40,10 @@ fn main() -> ExitCode {
         (
             "an_epoch_that_was_lost_gives_no_id_out_again",
             tokens::an_epoch_that_was_lost_gives_no_id_out_again,
+        ),
+        (
+            "an_instance_that_was_given_more_than_the_server_knows_refuses_the_leases_of_before",
+            tokens::an_instance_that_was_given_more_than_the_server_knows_refuses_the_leases_of_before,
         ),
     ];
     let missing = if arguments.list { None } else { LoopFs::missing() };

@@ -51,6 +51,32 @@ pub(crate) fn a_lease_that_was_lost_changes_nothing_and_its_id_is_given_to_nobod
     Ok(())
 }
 
+/// That something is lost is known to whoever has seen more of it, and to nobody else: a server that was only killed looks the same.
+pub(crate) fn an_instance_that_was_given_more_than_the_server_knows_refuses_the_leases_of_before()
+-> Result<(), Failed> {
+    for knows in [true, false] {
+        let mut site = Site::new(AppendFsync::No)?;
+        run(async {
+            let mut world = World::open(hasty(&site.server.url())).await;
+            world.put(20).await;
+            let kept = world.lease(10).await;
+            site.disk.sync()?;
+            let lost = world.lease(10).await;
+            site.cut()?;
+            if !knows {
+                world = World::beside(hasty(&site.server.url())).await;
+            }
+            let acked = until_it_works(async || world.ack(&kept).await).await;
+            let refused = acked.iter().filter(|settled| **settled == Settled::LeaseLost).count();
+            assert_eq!(refused, if knows { 10 } else { 0 }, "{acked:?}");
+            let acked = world.ack(&lost).await?;
+            assert!(acked.iter().all(|settled| *settled == Settled::LeaseLost), "{acked:?}");
+            Ok::<_, Failed>(())
+        })?;
+    }
+    Ok(())
+}
+
 /// The server is started again, which raises the epoch, and forgets that as well.
 pub(crate) fn an_epoch_that_was_lost_gives_no_id_out_again() -> Result<(), Failed> {
     for which in 0..2 {
