@@ -1,4 +1,4 @@
-//! Several processes on one database, while some of them are killed and stopped.
+//! Several processes on one store, while some of them are killed and stopped.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,9 +8,9 @@ use redrive_core::dice::Dice;
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
 
-use crate::database::{Database, eventually};
 use crate::ledger::{Fate, Ledger};
 use crate::server::Server;
+use crate::shared::{SharedStore, eventually, on_every_store};
 
 const MESSAGES: usize = 20_000;
 const CONSUMERS_PER_INSTANCE: usize = 16;
@@ -125,13 +125,17 @@ async fn enqueue_all(instances: [&Server; 2]) -> BTreeSet<String> {
     ids
 }
 
+on_every_store!(
+    a_killed_instance_loses_nothing_and_doubles_nothing,
+    a_sweeper_that_was_stopped_ends_no_lease_that_it_should_not,
+);
+
 /// Two instances, 16 consumers at each, 20,000 messages; one instance, which sweeps, is killed midway.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_killed_instance_loses_nothing_and_doubles_nothing() {
-    let database = Database::new().await;
-    let mut killed = database.instance(&[]);
-    let held = eventually("the first one sweeps", async || database.sweeper().await).await;
-    let left = database.instance(&[]);
+async fn a_killed_instance_loses_nothing_and_doubles_nothing<S: SharedStore>() {
+    let store = S::new().await;
+    let mut killed = store.instance(&[]);
+    let held = eventually("the first one sweeps", async || store.sweeper().await).await;
+    let left = store.instance(&[]);
     let retry = json!({"max_attempts": ATTEMPTS_MAX, "base_delay_ms": 20, "max_delay_ms": 200});
     killed.create("jobs", json!({"lease_timeout_ms": 3_000, "retry": retry})).await;
     killed.create("unattended", json!({})).await;
@@ -152,14 +156,12 @@ async fn a_killed_instance_loses_nothing_and_doubles_nothing() {
         .collect();
     work.ledger.acked(MESSAGES as u64 / 3).await;
     let unattended = killed.lease("unattended", json!({"lease_ms": 100})).await;
-    assert_eq!(database.sweeper().await.unwrap().token, held.token, "the one that sweeps is killed");
+    assert_eq!(store.sweeper().await.unwrap().token, held.token, "the one that sweeps is killed");
     killed.kill();
 
     // Nobody asks for this queue: only a sweeper ends its lease.
-    eventually("another one sweeps", async || {
-        database.sweeper().await.filter(|lock| lock.token != held.token)
-    })
-    .await;
+    eventually("another one sweeps", async || store.sweeper().await.filter(|lock| lock.token != held.token))
+        .await;
     eventually("the lease in the other queue ends", async || {
         (left.count("unattended", "leased").await == 0).then_some(())
     })
@@ -196,61 +198,51 @@ async fn a_killed_instance_loses_nothing_and_doubles_nothing() {
     assert!(total("ack") >= seen.acked && total("ack") <= seen.acked + seen.unknown, "{whole}");
     let ends: u64 = ["ack", "nack", "release", "expire"].map(total).iter().sum();
     assert_eq!(total("lease"), ends, "every lease has ended once: {whole}");
-    let (messages, contents) = ("SELECT count(*) FROM SCHEMA.message", "SELECT count(*) FROM SCHEMA.content");
-    let rows = (database.number(messages).await, database.number(contents).await);
-    assert_eq!(rows.0, rows.1, "a message that is gone leaves nothing behind");
+    let (messages, bodies) = store.kept().await;
+    assert_eq!(messages, bodies, "a message that is gone leaves nothing behind");
 }
 
 /// A sweeper that was stopped for longer than its lock lives goes on with the step that it was at.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_sweeper_that_was_stopped_ends_no_lease_that_it_should_not() {
+async fn a_sweeper_that_was_stopped_ends_no_lease_that_it_should_not<S: SharedStore>() {
     const LEASES: u64 = 400;
-    let database = Database::new().await;
+    let store = S::new().await;
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("slow.toml");
     // One lease at a step: it is stopped in the midst of them.
     std::fs::write(&path, "requeue_batch_size = 1\n").unwrap();
-    let stopped = database.instance(&["--config", path.to_str().unwrap()]);
-    let held = eventually("the first one sweeps", async || database.sweeper().await).await;
-    let other = database.instance(&[]);
+    let stopped = store.instance(&["--config", path.to_str().unwrap()]);
+    let held = eventually("the first one sweeps", async || store.sweeper().await).await;
+    let other = store.instance(&[]);
     other.create("jobs", json!({"retry": {"max_attempts": 9, "base_delay_ms": 0, "jitter": "none"}})).await;
     let messages: Vec<Value> = (0..LEASES).map(|n| json!({"body": n.to_string()})).collect();
     let enqueued = other.post("/v1/queues/jobs/messages/batch", json!({"messages": messages})).await;
     assert_eq!(enqueued.status, 200);
     let first = stopped.lease("jobs", json!({"limit": LEASES, "lease_ms": 500})).await;
     assert_eq!(first.len() as u64, LEASES);
-    let expired = "SELECT coalesce(sum(expire), 0)::bigint FROM SCHEMA.tally";
-    eventually("it sweeps", async || (database.number(expired).await > 3).then_some(())).await;
+    let expired = async || other.stats("jobs").await["totals"]["expire"].as_u64().unwrap_or_default();
+    eventually("it sweeps", async || (expired().await > 3).then_some(())).await;
     stopped.signal("STOP");
-    let at_stop = database.number(expired).await;
-    assert!(at_stop < LEASES.cast_signed(), "it was stopped in the midst of it");
+    assert!(expired().await < LEASES, "it was stopped in the midst of it");
 
     let taken = eventually("another one sweeps", async || {
-        database.sweeper().await.filter(|lock| lock.token != held.token)
+        store.sweeper().await.filter(|lock| lock.token != held.token)
     })
     .await;
-    eventually("all leases have ended", async || {
-        (database.number(expired).await == LEASES.cast_signed()).then_some(())
-    })
-    .await;
+    eventually("all leases have ended", async || (expired().await == LEASES).then_some(())).await;
     let second = other.lease("jobs", json!({"limit": LEASES, "lease_ms": 600_000})).await;
     assert_eq!(second.len() as u64, LEASES);
 
     stopped.signal("CONT");
     assert_eq!(stopped.get("/readyz").await.status, 200);
     // Meanwhile the stopped one has gone on for several of its rounds.
-    let before = database.sweeper().await.unwrap();
+    let before = store.sweeper().await.unwrap();
     eventually("the lock is renewed by who has it", async || {
-        let lock = database.sweeper().await.unwrap();
+        let lock = store.sweeper().await.unwrap();
         assert_eq!(lock.token, taken.token, "the lock stays with who has it");
         (lock.version != before.version).then_some(())
     })
     .await;
-    assert_eq!(
-        database.number(expired).await,
-        LEASES.cast_signed(),
-        "no lease was ended twice, and none too early"
-    );
+    assert_eq!(expired().await, LEASES, "no lease was ended twice, and none too early");
     let ack = async |server: &Server, leased: &[Value]| {
         let items: Vec<Value> = leased.iter().map(|message| json!({"receipt": message["receipt"]})).collect();
         let answer = server.post("/v1/leases/ack/batch", json!({"items": items})).await;

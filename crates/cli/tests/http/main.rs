@@ -23,11 +23,14 @@ mod operations;
 mod port;
 mod postgres;
 mod queues;
+mod redis;
 #[path = "../server/mod.rs"]
 mod server;
+mod shared;
 mod starvation;
 mod streams;
 mod tls;
+mod together;
 mod tokens;
 #[cfg(feature = "otel")]
 mod traces;

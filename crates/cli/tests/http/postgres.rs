@@ -1,108 +1,13 @@
-//! The server on PostgreSQL, as one of several.
+//! The server on PostgreSQL: its address, its schema and what it promises.
 
 use std::process::Command;
 
 use redrive_test_servers::{Postgres, Settings};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::database::{Database, eventually};
-use crate::leases::next_event;
+use crate::database::Database;
 use crate::server::Server;
-
-#[tokio::test]
-async fn a_message_lives_and_dies_on_postgres() {
-    let database = Database::new().await;
-    let server = database.instance(&[]);
-    let slow = json!({"retry": {"max_attempts": 2, "base_delay_ms": 60_000, "max_delay_ms": null, "jitter": "none"}});
-    server.create("orders", slow).await;
-    for n in 0..3 {
-        server.enqueue("orders", json!({"body": n.to_string()})).await;
-    }
-    let leased = server.lease("orders", json!({"limit": 3, "lease_ms": 600_000})).await;
-    let receipts: Vec<&Value> = leased.iter().map(|message| &message["receipt"]).collect();
-    assert_eq!(server.post("/v1/leases/ack", json!({"receipt": receipts[0]})).await.status, 204);
-    server.post("/v1/leases/ack", json!({"receipt": receipts[0]})).await.refused(404, "NOT_FOUND");
-    let nacked = server.post("/v1/leases/nack", json!({"receipt": receipts[1], "error": "503"})).await;
-    assert_eq!((&nacked.body["state"], &nacked.body["delay_ms"]), (&json!("delayed"), &json!(60_000)));
-    let states = json!({"ready": 0, "delayed": 1, "leased": 1, "dead": 0, "done": 0});
-    assert_eq!(server.stats("orders").await["states"], states);
-
-    // Another process finds all of it, receipts included.
-    drop(server);
-    let server = database.instance(&[]);
-    assert_eq!(server.stats("orders").await["states"], states);
-    assert_eq!(server.post("/v1/leases/bury", json!({"receipt": receipts[2]})).await.status, 200);
-    let redriven = server.post("/v1/queues/orders/dead/redrive", json!({"reason": "mended"})).await;
-    assert!(redriven.status < 300, "{redriven:?}");
-    let again = server.lease("orders", json!({"wait_ms": 30_000})).await.remove(0);
-    assert_eq!((&again["id"], &again["redrives"]), (&leased[2]["id"], &json!(1)));
-}
-
-#[tokio::test]
-async fn a_poll_at_one_instance_wakes_for_an_enqueue_at_another() {
-    let database = Database::new().await;
-    // Where nothing is told, nobody looks before the test is over.
-    let quiet = ["--config", "quiet.toml"];
-    let start = || {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join(quiet[1]);
-        std::fs::write(&path, "overdue_check_interval_ms = 600000\n").unwrap();
-        let server = database.instance(&["--config", path.to_str().unwrap()]);
-        (server, dir)
-    };
-    let ((one, _keep), (other, _keep_too)) = (start(), start());
-    one.create("orders", json!({})).await;
-    let request = one.client.post(one.url("/v1/queues/orders/lease")).json(&json!({"wait_ms": 50_000}));
-    let poll = tokio::spawn(async move { request.send().await.unwrap().json::<Value>().await.unwrap() });
-    eventually("the poll waits", async || {
-        one.get("/metrics").await.text.contains("redrive_waiting_polls 1\n").then_some(())
-    })
-    .await;
-    let id = other.enqueue("orders", json!({"body": "x"})).await;
-    assert_eq!(poll.await.unwrap()["messages"][0]["id"], json!(id));
-}
-
-#[tokio::test]
-async fn events_of_one_instance_reach_the_watchers_of_another() {
-    let database = Database::new().await;
-    let (one, other) = (database.instance(&[]), database.instance(&[]));
-    let mut events = one.client.get(one.url("/v1/events")).send().await.unwrap();
-    // Until it listens, an instance hears nothing of the others. The first event that arrives says that it does.
-    let mut made = 0;
-    eventually("an event of the other instance", async || {
-        other.create(&format!("probe-{made}"), json!({})).await;
-        made += 1;
-        let heard = tokio::time::timeout(std::time::Duration::from_secs(1), next_event(&mut events, "queue"));
-        heard.await.ok()
-    })
-    .await;
-    other.enqueue("orders", json!({"body": "x"})).await;
-    let enqueued = next_event(&mut events, "enqueue").await;
-    assert_eq!((&enqueued["payload"]["queue"], &enqueued["payload"]["count"]), (&json!("orders"), &json!(1)));
-}
-
-#[tokio::test]
-async fn an_instance_that_ends_leaves_its_lock_to_another() {
-    let database = Database::new().await;
-    let mut one = database.instance(&[]);
-    let held = eventually("one sweeps", async || database.sweeper().await).await;
-    let _other = database.instance(&[]);
-    assert!(tokio::task::spawn_blocking(move || one.terminate()).await.unwrap().success());
-    eventually("the other one sweeps", async || {
-        database.sweeper().await.filter(|lock| lock.token != held.token)
-    })
-    .await;
-}
-
-fn fails(flags: &[&str], variables: &[(&str, &str)]) -> String {
-    let dir = tempfile::tempdir().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_redrive"));
-    command.args(["serve", "--listen", "127.0.0.1:0"]).args(flags).envs(variables.iter().copied());
-    let output = command.current_dir(dir.path()).output().unwrap();
-    assert!(!output.status.success());
-    assert!(output.stdout.is_empty(), "it never was ready");
-    String::from_utf8(output.stderr).unwrap()
-}
+use crate::shared::{SharedStore, eventually, fails};
 
 #[test]
 fn a_database_that_is_not_there_stops_the_start_and_no_password_is_shown() {

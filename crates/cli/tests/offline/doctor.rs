@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::net::TcpListener;
 use std::path::Path;
 
+use redrive_test_servers::{AppendFsync, Redis, RedisSettings};
 use serde_json::Value;
 
 use crate::run::{Ran, Server, program, redrive};
@@ -122,4 +123,58 @@ fn a_database_is_looked_at_and_not_changed() {
     let ran = Ran::of(program(Path::new("/")).args(FREE).env("REDRIVE_STORE", format!("{away}/db")));
     assert!(ran.code == 1 && found(&ran.out, "database").starts_with("fail database 127.0.0.1:"), "{ran:?}");
     assert!(!format!("{ran:?}").contains("secret"));
+}
+
+#[test]
+fn a_redis_is_looked_at_and_not_changed() {
+    let settings = RedisSettings::default().appendfsync(AppendFsync::EverySecond).password("hunter2");
+    let redis = Redis::start(settings).unwrap();
+    let doctor = |url: &str, more: &[(&str, &str)]| {
+        let mut command = program(Path::new("/"));
+        let ran = Ran::of(command.args(FREE).env("REDRIVE_STORE", url).envs(more.iter().copied()));
+        assert!(!format!("{ran:?}").contains("hunter2"));
+        ran
+    };
+    let ran = doctor(&redis.url(), &[]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(found(&ran.out, "redis").starts_with("ok redis Redis "), "{ran:?}");
+    assert_eq!(found(&ran.out, "durability"), "ok durability what is answered survives: process_crash");
+    assert_eq!(
+        found(&ran.out, "format"),
+        "ok format nothing is kept under redrive yet; the server begins it"
+    );
+    assert!(found(&ran.out, "memory").ends_with("has no limit of its own"), "{ran:?}");
+    assert!(found(&ran.out, "redis clock").contains("this machine's wall clock"), "{ran:?}");
+    assert_eq!(redis.command(&["DBSIZE"]).unwrap(), "0");
+
+    let short = doctor(&redis.url(), &[("REDRIVE_DURABILITY", "power")]);
+    assert!(
+        short.code == 1 && found(&short.out, "durability").contains("appendfsync is everysec"),
+        "{short:?}"
+    );
+    redis.command(&["HSET", "redrive:{redrive}:store", "format", "9"]).unwrap();
+    let newer = doctor(&redis.url(), &[]);
+    assert!(found(&newer.out, "format").starts_with("fail format redrive has format 9"), "{newer:?}");
+    redis.command(&["CONFIG", "SET", "maxmemory", "100mb"]).unwrap();
+    redis.command(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]).unwrap();
+    let evicts = doctor(&redis.url(), &[]);
+    assert!(found(&evicts.out, "durability").contains("maxmemory-policy is allkeys-lru"), "{evicts:?}");
+    assert!(found(&evicts.out, "memory").starts_with("warn memory"), "{evicts:?}");
+
+    let replica = redis.replica().unwrap();
+    let ran = doctor(&replica.url(), &[]);
+    assert!(ran.code == 1 && found(&ran.out, "redis").contains("is a replica"), "{ran:?}");
+    let away = nowhere().replace("http://", "redis://me:hunter2@");
+    let ran = doctor(&away, &[]);
+    assert!(ran.code == 1 && found(&ran.out, "redis").starts_with("fail redis 127.0.0.1:"), "{ran:?}");
+}
+
+#[test]
+fn a_cluster_is_looked_at_node_by_node() {
+    let url = redrive_test_servers::shared_redis_cluster_url();
+    let mut command = program(Path::new("/"));
+    command.args(FREE).env("REDRIVE_STORE", &url).env("REDRIVE_DURABILITY", "any");
+    let ran = Ran::of(&mut command);
+    assert_eq!(found(&ran.out, "cluster"), "ok cluster all slots are served");
+    assert_eq!(ran.out.matches("redis          Redis ").count(), 3, "{ran:?}");
 }
