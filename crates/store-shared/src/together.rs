@@ -85,6 +85,8 @@ impl<K: Clone + Eq + Hash + Send + 'static, T: Ask, R: Send + 'static> Together<
                         // Whoever went away does not want it.
                         drop(answer.send(outcome));
                     }
+                    // Who has just been answered may have the next thing to ask, and goes with the next round if it may ask first.
+                    tokio::task::yield_now().await;
                 }
             });
         }
