@@ -1,4 +1,4 @@
-//! `cargo xtask bench-postgres`: how fast the store on PostgreSQL is, beside a bare `SKIP LOCKED` loop on the same server.
+//! `cargo xtask bench-postgres` and `bench-redis`: how fast the stores on servers are, each beside a bare loop on the same server.
 //!
 //! The flags belong to the bench that does the work and reach it as they were typed. They are checked here first,
 //! because a typing error should not show only after a release build; the names of groups are the bench's own.

@@ -15,10 +15,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use redrive_store_shared::Pauses;
 use uuid::Uuid;
 
 use crate::error::Fault;
-use crate::pause::Pauses;
 use crate::row::Columns;
 use crate::server::Place;
 use crate::session::Link;

@@ -3,8 +3,7 @@
 //! * The statements are in `sql/`, a file each; [`schema_sql`] is what a database administrator runs.
 //! * What happens often is one statement: `lease` is `sql/claim.sql`. Everything else is a transaction that reads messages
 //!   under a lock, asks the rules of `redrive-core`, and writes them back: `work.rs`.
-//! * Small calls that arrive while another is under way share a statement and a commit: `together.rs` has the lines, `joined.rs`
-//!   says what may be joined. Large enqueues come by COPY: `copy.rs`.
+//! * Small calls that arrive while another is under way share a statement and a commit (`redrive-store-shared`). Large enqueues come by COPY: `copy.rs`.
 //! * Where an old transaction keeps the database from clearing up, claims do not read what is left of messages that are
 //!   gone: `behind.rs`.
 //! * The database's clock is the clock. What an instance keeps for itself is whose turn it is, and what it has cached of
@@ -27,7 +26,6 @@ mod expire;
 mod extend;
 mod fast;
 mod inspect;
-mod joined;
 mod lapse;
 mod lease;
 mod list;
@@ -35,7 +33,6 @@ mod migrate;
 mod r#move;
 mod nack;
 mod options;
-mod pause;
 #[cfg(test)]
 mod plans;
 mod queue;
@@ -54,7 +51,6 @@ mod store;
 mod sweep;
 mod tally;
 mod tls;
-mod together;
 mod work;
 
 pub use clock::StoreClock;

@@ -10,12 +10,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::StreamExt;
 use redrive_store::{Heard, Listener, Signal, StoreError};
+use redrive_store_shared::Pauses;
 use tokio::sync::Notify;
 use tokio_postgres::AsyncMessage;
 
 use crate::error::{Fault, unreached};
 use crate::options::Options;
-use crate::pause::Pauses;
 use crate::store::Shared;
 use crate::tls::connector;
 

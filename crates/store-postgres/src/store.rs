@@ -17,16 +17,15 @@ use redrive_store::{
     NackItem, NextDue, Now, Page, PauseQueue, QueueError, QueueStats, ReleaseItem, Released, Selection,
     Settled, Signal, Store, StoreError, SweepRequest, UpdateQueue, WriteOutcome, Writes,
 };
+use redrive_store_shared::{Alone, Joints, Pauses};
 use uuid::Uuid;
 
 use crate::clock::StoreClock;
 use crate::durability::Promise;
 use crate::error::{Fault, store_error, unreached};
-use crate::joined::Joints;
 use crate::lease::Turns;
 use crate::migrate;
 use crate::options::Options;
-use crate::pause::Pauses;
 use crate::queue::Known;
 use crate::row::time;
 use crate::session::Link;
@@ -72,8 +71,11 @@ impl Shared {
     pub(crate) fn epoch(&self) -> u16 {
         self.link.epoch()
     }
+}
 
-    pub(crate) async fn enqueue_alone(
+#[async_trait]
+impl Alone for Shared {
+    async fn enqueue_alone(
         &self,
         now: Now,
         batch: &Batch<EnqueueItem>,
@@ -85,11 +87,7 @@ impl Shared {
         .await
     }
 
-    pub(crate) async fn ack_alone(
-        &self,
-        now: Now,
-        batch: &Batch<AckItem>,
-    ) -> Result<Vec<Settled<Acked>>, StoreError> {
+    async fn ack_alone(&self, now: Now, batch: &Batch<AckItem>) -> Result<Vec<Settled<Acked>>, StoreError> {
         store_call(async || match self.ack_fast(now, batch).await? {
             Some(outcomes) => Ok(outcomes),
             None => self.ack(now, batch).await,
@@ -97,7 +95,7 @@ impl Shared {
         .await
     }
 
-    pub(crate) async fn nack_alone(
+    async fn nack_alone(
         &self,
         now: Now,
         batch: &Batch<NackItem>,
@@ -111,11 +109,7 @@ impl Shared {
     }
 
     /// Requests that differ in nothing but who asks for how many.
-    pub(crate) async fn lease_alone(
-        &self,
-        now: Now,
-        requests: &[LeaseRequest],
-    ) -> Result<Leased, QueueError> {
+    async fn lease_alone(&self, now: Now, requests: &[LeaseRequest]) -> Result<Leased, QueueError> {
         queue_call(|| self.lease(now, requests)).await
     }
 }
@@ -230,11 +224,11 @@ impl Store for PostgresStore {
     }
 
     async fn enqueue(&self, now: Now, batch: Batch<EnqueueItem>) -> Result<Vec<EnqueueOutcome>, StoreError> {
-        self.0.enqueue_joined(now, batch).await
+        self.0.joints.enqueue(&self.0, now, batch).await
     }
 
     async fn lease(&self, now: Now, request: LeaseRequest) -> Result<Leased, QueueError> {
-        self.0.lease_joined(now, request).await
+        self.0.joints.lease(&self.0, now, request).await
     }
 
     async fn extend(
@@ -246,7 +240,7 @@ impl Store for PostgresStore {
     }
 
     async fn ack(&self, now: Now, batch: Batch<AckItem>) -> Result<Vec<Settled<Acked>>, StoreError> {
-        self.0.ack_joined(now, batch).await
+        self.0.joints.ack(&self.0, now, batch).await
     }
 
     async fn nack(
@@ -255,7 +249,7 @@ impl Store for PostgresStore {
         batch: Batch<NackItem>,
         seed: u64,
     ) -> Result<Vec<Settled<Judged>>, StoreError> {
-        self.0.nack_joined(now, batch, seed).await
+        self.0.joints.nack(&self.0, now, batch, seed).await
     }
 
     async fn release(

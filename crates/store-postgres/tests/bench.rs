@@ -5,7 +5,9 @@
 mod bench;
 
 // Under these names the bench's files know each other.
-use bench::{Context, arguments, bare, caller, life_cycle, machine, measure, progress, report, turns};
+use bench::{
+    Context, NAME, arguments, bare, caller, host, life_cycle, machine, measure, progress, report, turns,
+};
 
 #[test]
 fn a_quick_run_judges_every_bar() {

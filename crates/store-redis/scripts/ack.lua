@@ -2,36 +2,53 @@
 local refused = refusals(function() return 'n' end)
 if refused then return { 'ok', now_of(), refused } end
 
+-- What an ack needs of a message that will be gone and of which nothing else is kept.
+local HELD = '^l %d+ %d+ %d %S+ (%d+) %d+ %d+ (%d+) %S+ %S+ (%d+) %d+ %d+ %- %S+ (%S+) %S+ %S+ (%S+) %S+$'
+
 local answers = {}
-for n, queue in ipairs(queues) do
+for _, queue in ipairs(queues) do
   local retain = queue.word == '1'
-  local entries, deadlines, ids, retries, acked = {}, {}, {}, {}, 0
-  local classes = {}
-  for i = 1, items do
-    if tonumber(word(i, 1)) == n then
-      local id = word(i, 2)
-      local m, why
+  local entries, deadlines, ids, retries, classes, acked = {}, {}, {}, {}, {}, 0
+  local function gone(id, class)
+    ids[#ids + 1] = id
+    classes[class] = (classes[class] or 0) + 1
+  end
+  local function ends(id, lease, entry, class, line)
+    queue.touched[id] = true
+    acked = acked + 1
+    entries[acked], deadlines[acked] = entry, lease .. ':' .. id
+    return { 'e', pair_of(queue, class), line }
+  end
+  for at, i in ipairs(queue.items) do
+    local id, line = queue.asked[at], lines[i]
+    if queue.touched[id] then
       -- What an earlier item acked is taken away once all are seen.
-      if touched[queue.at .. id] then why = 'n' else m, why = held(i) end
-      if m then
-        touched[queue.at .. id] = true
-        answers[i] = { 'e', pair_of(queue, m.class), m.attempts, m.leased_at, m.consumer }
-        acked = acked + 1
-        entries[acked], deadlines[acked] = m.entry, m.lease .. ':' .. id
-        if lane_of(m) == 'r' then retries[#retries + 1] = id end
-        let_go(queue, id, m)
-        if retain then
-          m.phase, m.done_at = 'k', text(queue.now)
-          redis.call('HSET', queue.at .. 'p', id, line_of(m))
-          redis.call('ZADD', queue.at .. 'done', queue.now, id)
-          count(queue, 'retained', 1)
-        else
-          ids[#ids + 1] = id
-          if m.kept ~= '-' then forget(queue, id, m) end
-          classes[m.class] = (classes[m.class] or 0) + 1
-        end
+      answers[i] = { 'n' }
+    else
+      local attempts, redrives, class, lease, entry
+      if line and not retain then attempts, redrives, class, lease, entry = string.match(line, HELD) end
+      if lease and lease == word(i, 3) and string.sub(lease, 1, 4) >= queue.fence then
+        answers[i] = ends(id, lease, entry, class, line)
+        if attempts ~= '1' or redrives ~= '0' then retries[#retries + 1] = id end
+        gone(id, class)
       else
-        answers[i] = { why }
+        local m, why = held(i)
+        if m then
+          answers[i] = ends(id, m.lease, m.entry, m.class, line)
+          if lane_of(m) == 'r' then retries[#retries + 1] = id end
+          let_go(queue, id, m)
+          if retain then
+            m.phase, m.done_at = 'k', text(queue.now)
+            redis.call('HSET', queue.at .. 'p', id, line_of(m))
+            redis.call('ZADD', queue.at .. 'done', queue.now, id)
+            count(queue, 'retained', 1)
+          else
+            if m.kept ~= '-' then forget(queue, id, m) end
+            gone(id, m.class)
+          end
+        else
+          answers[i] = { why }
+        end
       end
     end
   end

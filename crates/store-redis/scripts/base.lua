@@ -26,7 +26,7 @@ local function open(n)
   return {
     key = key, at = string.sub(key, 1, -2), stamp = is[1], now = math.max(clock, floor), floor = floor,
     place = tonumber(is[3]), leases = tonumber(is[4]), turn = tonumber(is[5]), owed = tonumber(is[6]),
-    fence = is[7], counts = {},
+    fence = is[7], counts = {}, pairs = {}, touched = {},
   }
 end
 
@@ -64,13 +64,14 @@ end
 local WORDS = '^(%a) (%d+) (%d+) (%d) (%S+) (%d+) (%d+) (%d+) (%d+) (%S+) (%S+) (%d+) (%d+) (%d+) (%S+) (%S+) ?(.*)$'
 
 local function parse(line)
-  local m = { line = line }
   local phase, visible, place, priority, expires, attempts, deliveries, before, redrives, max, time, class, load, created, kept, key, rest =
     string.match(line, WORDS)
-  m.phase, m.visible, m.place, m.priority = phase, tonumber(visible), tonumber(place), tonumber(priority)
-  m.expires, m.attempts, m.deliveries, m.before = tonumber(expires), tonumber(attempts), tonumber(deliveries), tonumber(before)
-  m.redrives, m.max, m.time, m.class = tonumber(redrives), tonumber(max), tonumber(time), class
-  m.load, m.created, m.kept, m.key = tonumber(load), created, kept, key
+  local m = {
+    line = line, phase = phase, visible = tonumber(visible), place = tonumber(place), priority = tonumber(priority),
+    expires = tonumber(expires), attempts = tonumber(attempts), deliveries = tonumber(deliveries), before = tonumber(before),
+    redrives = tonumber(redrives), max = tonumber(max), time = tonumber(time), class = class, load = tonumber(load),
+    created = created, kept = kept, key = key,
+  }
   if phase == 'l' then
     m.lease, m.leased_at, m.deadline, m.entry, m.consumer = string.match(rest, '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
     m.deadline = tonumber(m.deadline)

@@ -1,14 +1,15 @@
 -- enqueue: nothing → ready | delayed. First it is seen what becomes of each message, and then all of it is written.
 --
--- ARGV: time, all or nothing (2 where it cannot be all any more), most classes, most dedup keys, queues; of each queue its stamp, max_waiting, dedup_window; of each
--- message its queue, id, content, priority, from when on (`+`, `@` or `-`, and a number), until when (the same), max_attempts,
--- lease_timeout, class, key, load, dedup key (behind `w` or `u`).
-local ITEM = 12
-local all, max_classes, max_keys, number = ARGV[2] ~= '0', tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+-- ARGV: time, all or nothing (2 where it cannot be all any more), most classes, most dedup keys, queues, kinds; of each queue its stamp, max_waiting,
+-- dedup_window; of each kind, which is what messages of a batch have in common, their queue, priority, from when on (`+`, `@` or `-`,
+-- and a number), until when (the same), max_attempts, lease_timeout, class; of each message its kind, id, content, key, load, dedup key
+-- (behind `w` or `u`).
+local QUEUE, KIND, ITEM = 3, 7, 6
+local all, max_classes, max_keys, number, kinds_number = ARGV[2] ~= '0', tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 
 local queues = {}
 for n = 1, number do
-  local at = 5 + 3 * (n - 1)
+  local at = 6 + QUEUE * (n - 1)
   local queue = open(n)
   if not queue then return { 'gone', n } end
   if queue.stamp ~= ARGV[at + 1] then return { 'stale', n } end
@@ -18,13 +19,40 @@ for n = 1, number do
   queues[n] = queue
 end
 
-local first = 5 + 3 * number
+local function when(queue, said)
+  if said == '@0' then return queue.now end
+  local how = string.sub(said, 1, 1)
+  if how == '-' then return nil end
+  local number = tonumber(string.sub(said, 2))
+  if how == '+' then return math.min(queue.now + number, 253402300799999) end
+  return math.max(queue.now, number)
+end
+
+-- What messages have in common is looked at once.
+local kinds = {}
+for n = 1, kinds_number do
+  local at = 6 + QUEUE * number + KIND * (n - 1)
+  local queue = queues[tonumber(ARGV[at + 1])]
+  local visible, expires = when(queue, ARGV[at + 3]) or queue.now, when(queue, ARGV[at + 4])
+  kinds[n] = {
+    queue = queue, priority = ARGV[at + 2], visible = visible, expires = expires, pair = ARGV[at + 7],
+    outcome = 'e' .. text(visible), phase = visible > queue.now and 'd' or 'r',
+    visible_text = text(visible), expires_text = maybe(expires),
+    -- Its words between the place and the class.
+    middle = ' ' .. ARGV[at + 2] .. ' ' .. maybe(expires) .. ' 0 0 0 0 ' .. ARGV[at + 5] .. ' ' .. ARGV[at + 6] .. ' ',
+  }
+end
+
+local first = 6 + QUEUE * number + KIND * kinds_number
 local items = (#ARGV - first) / ITEM
 
 -- Which of them are there already.
+local kind_of = {}
 for i = 1, items do
-  local queue = queues[tonumber(ARGV[first + ITEM * (i - 1) + 1])]
-  queue.ids[#queue.ids + 1] = ARGV[first + ITEM * (i - 1) + 2]
+  local at = first + ITEM * (i - 1)
+  local kind = kinds[tonumber(ARGV[at + 1])]
+  kind_of[i] = kind
+  kind.queue.ids[#kind.queue.ids + 1] = ARGV[at + 2]
 end
 for _, queue in ipairs(queues) do
   queue.there = {}
@@ -32,14 +60,6 @@ for _, queue in ipairs(queues) do
     local lines = redis.call('HMGET', queue.at .. 'p', unpack(queue.ids))
     for i, id in ipairs(queue.ids) do queue.there[id] = lines[i] and true end
   end
-end
-
-local function when(queue, said)
-  local how = string.sub(said, 1, 1)
-  if how == '-' then return nil end
-  local number = tonumber(string.sub(said, 2))
-  if how == '+' then return math.min(queue.now + number, 253402300799999) end
-  return math.max(queue.now, number)
 end
 
 local function waiting(queue)
@@ -83,23 +103,27 @@ end
 local outcomes, refused = {}, ARGV[2] == '2'
 for i = 1, items do
   local at = first + ITEM * (i - 1)
-  local queue, id, pair, dedup = queues[tonumber(ARGV[at + 1])], ARGV[at + 2], ARGV[at + 9], ARGV[at + 12]
+  local kind, id, dedup = kind_of[i], ARGV[at + 2], ARGV[at + 6]
+  local queue = kind.queue
   local key = dedup ~= '' and string.sub(dedup, 2) or nil
   local before = queue.there[id] and id or (key and holder(queue, key))
+  local outcome
   if before then
-    outcomes[i] = 'd' .. before
+    outcome = 'd' .. before
     count(queue, 'duplicates', 1)
   elseif queue.max_waiting and waiting(queue) >= queue.max_waiting then
-    outcomes[i] = 'f'
-  elseif not class_of(queue, pair) then
-    outcomes[i] = 'c'
+    outcome = 'f'
+    refused = true
+  elseif not class_of(queue, kind.pair) then
+    outcome = 'c'
+    refused = true
   elseif key and held_keys(queue) >= max_keys then
-    outcomes[i] = 'k'
+    outcome = 'k'
+    refused = true
   else
-    local visible = when(queue, ARGV[at + 5]) or queue.now
-    outcomes[i] = 'e' .. text(visible)
+    outcome = kind.outcome
     queue.there[id] = true
-    queue.taken[#queue.taken + 1] = { at = at, visible = visible }
+    queue.taken[#queue.taken + 1] = i
     if key then
       local till = '-'
       if string.sub(dedup, 1, 1) == 'w' then till = text(queue.now + queue.window) end
@@ -107,8 +131,7 @@ for i = 1, items do
       queue.held[key] = id .. ' ' .. till
     end
   end
-  local answer = string.sub(outcomes[i], 1, 1)
-  refused = refused or (answer ~= 'e' and answer ~= 'd')
+  outcomes[i] = outcome
 end
 
 if all and refused then
@@ -122,42 +145,34 @@ end
 local function write(queue)
   promote(queue)
   local lines, bodies, ids, later, ends, stood, order, classes = {}, {}, {}, {}, {}, {}, {}, {}
-  for _, taken in ipairs(queue.taken) do
-    local at = taken.at
-    local id, priority, key, dedup = ARGV[at + 2], ARGV[at + 4], ARGV[at + 10], ARGV[at + 12]
-    local expires = when(queue, ARGV[at + 6])
-    local class = queue.classes[ARGV[at + 9]]
-    if class == 'new' then
-      class = class_number(queue, ARGV[at + 9], max_classes)
-      queue.classes[ARGV[at + 9]] = class
+  local now = text(queue.now)
+  for n, i in ipairs(queue.taken) do
+    local kind, at = kind_of[i], first + ITEM * (i - 1)
+    local id, key, dedup = ARGV[at + 2], ARGV[at + 4], ARGV[at + 6]
+    if not kind.class then
+      kind.class = class_number(queue, kind.pair, max_classes)
+      kind.line = 'f:' .. kind.priority .. ':' .. kind.class .. ':'
     end
-    classes[class] = (classes[class] or 0) + 1
-    local place = next_place(queue)
-    local phase = taken.visible > queue.now and 'd' or 'r'
+    classes[kind.class] = (classes[kind.class] or 0) + 1
+    local place = text(next_place(queue))
     local kept = dedup == '' and '-' or string.sub(dedup, 1, 1)
-    local n = #lines
-    lines[n + 1] = id
-    lines[n + 2] = table.concat({ phase, text(taken.visible), text(place), priority, maybe(expires), '0 0 0 0',
-      ARGV[at + 7], ARGV[at + 8], class, ARGV[at + 11], text(queue.now), kept, key }, ' ')
-    bodies[n + 1], bodies[n + 2] = id, ARGV[at + 3]
-    ids[n + 1], ids[n + 2] = 0, id
-    if phase == 'd' then
-      later[#later + 1] = taken.visible
-      later[#later + 1] = string.format('%016.0f:%s', place, id)
+    lines[2 * n - 1], lines[2 * n] = id, kind.phase .. ' ' .. kind.visible_text .. ' ' .. place .. kind.middle .. kind.class .. ' ' .. ARGV[at + 5]
+      .. ' ' .. now .. ' ' .. kept .. ' ' .. key
+    bodies[2 * n - 1], bodies[2 * n] = id, ARGV[at + 3]
+    ids[2 * n - 1], ids[2 * n] = '0', id
+    if kind.phase == 'd' then
+      later[#later + 1], later[#later + 2] = kind.visible_text, string.format('%016.0f:%s', queue.place, id)
     else
-      local line = 'f:' .. priority .. ':' .. class .. ':' .. key
+      local line = kind.line .. key
       local entries = stood[line]
       if not entries then
-        entries = { first = place, m = { priority = tonumber(priority), class = class, key = key } }
+        entries = { first = place, key = key, kind = kind }
         stood[line] = entries
         order[#order + 1] = line
       end
-      entries[#entries + 1] = text(place) .. ':' .. id
+      entries[#entries + 1] = place .. ':' .. id
     end
-    if expires then
-      ends[#ends + 1] = expires
-      ends[#ends + 1] = id
-    end
+    if kind.expires then ends[#ends + 1], ends[#ends + 2] = kind.expires_text, id end
     if dedup ~= '' then redis.call('HSET', queue.at .. 'keys', id, string.sub(dedup, 2)) end
   end
   redis.call('HSET', queue.at .. 'p', unpack(lines))
@@ -165,11 +180,20 @@ local function write(queue)
   redis.call('ZADD', queue.at .. 'ids', unpack(ids))
   if #later > 0 then redis.call('ZADD', queue.at .. 'delayed', unpack(later)) end
   if #ends > 0 then redis.call('ZADD', queue.at .. 'ttl', unpack(ends)) end
+  local begin, turns = {}, {}
   for _, line in ipairs(order) do
     local entries = stood[line]
     if redis.call('RPUSH', queue.at .. 'r:' .. line, unpack(entries)) == #entries then
-      begins(queue, 'f', entries.m, entries.first)
+      local kind = entries.kind
+      redis.call('ZADD', queue.at .. 'l:f:' .. entries.key, 9 - kind.priority, kind.priority .. ':' .. kind.class)
+      queue.turn = queue.turn + 1
+      begin[#begin + 1], begin[#begin + 2] = entries.first, line
+      turns[#turns + 1], turns[#turns + 2] = queue.turn, entries.key
     end
+  end
+  if #begin > 0 then
+    redis.call('ZADD', queue.at .. 'heads', unpack(begin))
+    redis.call('ZADD', queue.at .. 'ring:f', 'NX', unpack(turns))
   end
   for class, number in pairs(classes) do redis.call('HINCRBY', queue.at .. 'class:count', class, number) end
   count(queue, 'enqueue', #queue.taken)

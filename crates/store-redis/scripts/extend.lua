@@ -14,7 +14,7 @@ for i = 1, items do
   local queue, id = queue_of(i), word(i, 2)
   local m, why = held(i)
   if m then
-    touched[queue.at .. id] = true
+    queue.touched[id] = true
     local latest = m.leased_at + tonumber(queue.word)
     local deadline = math.max(m.deadline, math.min(queue.now + tonumber(word(i, 4)), latest, 253402300799999))
     if deadline ~= m.deadline then

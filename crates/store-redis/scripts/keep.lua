@@ -36,13 +36,13 @@ local function class_number(queue, pair, max)
   return tostring(number)
 end
 
-local pairs_known = {}
 local function pair_of(queue, class)
-  local known = queue.at .. class
-  if not pairs_known[known] then
-    pairs_known[known] = redis.call('HGET', queue.at .. 'class:pair', class) or ''
+  local known = queue.pairs[class]
+  if not known then
+    known = redis.call('HGET', queue.at .. 'class:pair', class) or ''
+    queue.pairs[class] = known
   end
-  return pairs_known[known]
+  return known
 end
 
 -- What is kept of messages under which letter.

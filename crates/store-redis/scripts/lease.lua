@@ -3,34 +3,38 @@
 -- What is overdue or too old is answered first, and nothing is handed out: to judge that is not ours. Whoever has dealt with
 -- it asks again.
 --
--- ARGV: time, stamp, limit, consumer, its escaped name, lease time, fresh, retry, share, most retries, lease_timeout, max_lease,
+-- ARGV: time, stamp, limit, lease time, fresh, retry, share, most retries, lease_timeout, max_lease,
 -- max_attempts, max_deliveries, epoch, most bytes, paused until, whether keys have weights, whether keys are paused, whether it
 -- was swept, how many may be, pick, the probe to avoid, the first of the numbers that were reserved for its leases, types, and all of
--- them, and sources. Numbers of leases grow over all queues: a single server counts them in the record of the store, KEYS[3]; in a
+-- them, and sources; then who asks: of each consumer its name, the same escaped, and how many it wants, which is `limit` in all. Those who ask first are served
+-- first. Numbers of leases grow over all queues: a single server counts them in the record of the store, KEYS[3]; in a
 -- cluster that is elsewhere, and they are reserved before.
 local queue = open(1)
 if not queue then return { 'gone' } end
 if queue.stamp ~= ARGV[2] then return { 'stale' } end
 
-local limit, consumer, escaped, asked = tonumber(ARGV[3]), ARGV[4], ARGV[5], tonumber(ARGV[6])
-local serves = { f = ARGV[7] == '1', r = ARGV[8] == '1' }
-local share, retries_max = tonumber(ARGV[9]), tonumber(ARGV[10])
-local lease_timeout, max_lease, max_attempts, max_deliveries = tonumber(ARGV[11]), tonumber(ARGV[12]), tonumber(ARGV[13]), tonumber(ARGV[14])
-local epoch, bytes_left, paused_until = ARGV[15], tonumber(ARGV[16]), tonumber(ARGV[17])
-local weighted, key_pauses, swept, settles, probe, avoid = ARGV[18] == '1', ARGV[19] == '1', ARGV[20] == '1', tonumber(ARGV[21]), ARGV[22] == 'probe', ARGV[23]
+local limit, asked = tonumber(ARGV[3]), tonumber(ARGV[4])
+local serves = { f = ARGV[5] == '1', r = ARGV[6] == '1' }
+local share, retries_max = tonumber(ARGV[7]), tonumber(ARGV[8])
+local lease_timeout, max_lease, max_attempts, max_deliveries = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12])
+local epoch, bytes_left, paused_until = ARGV[13], tonumber(ARGV[14]), tonumber(ARGV[15])
+local weighted, key_pauses, swept, settles, probe, avoid = ARGV[16] == '1', ARGV[17] == '1', ARGV[18] == '1', tonumber(ARGV[19]), ARGV[20] == 'probe', ARGV[21]
 
 -- Another call has reserved later numbers and was faster: ours would not grow.
-local reserved = tonumber(ARGV[24])
+local reserved = tonumber(ARGV[22])
 if reserved and reserved <= queue.leases then return { 'late' } end
 
 -- Which classes pass; nothing where all do.
 local passes
+-- The words about the first who asks are behind this one.
+local askers
 do
-  local kinds, sources = tonumber(ARGV[25]), tonumber(ARGV[26 + tonumber(ARGV[25])])
+  local kinds, sources = tonumber(ARGV[23]), tonumber(ARGV[24 + tonumber(ARGV[23])])
+  askers = 24 + kinds + sources
   if kinds > 0 or sources > 0 then
     local wanted = { {}, {} }
-    for i = 1, kinds do wanted[1][ARGV[25 + i]] = true end
-    for i = 1, sources do wanted[2][ARGV[26 + kinds + i]] = true end
+    for i = 1, kinds do wanted[1][ARGV[23 + i]] = true end
+    for i = 1, sources do wanted[2][ARGV[24 + kinds + i]] = true end
     passes = {}
     local all = redis.call('HGETALL', queue.at .. 'class:number')
     for i = 1, #all, 2 do
@@ -69,41 +73,75 @@ end
 local retries_left = math.huge
 if retries_max then retries_left = math.max(0, retries_max - redis.call('SCARD', queue.at .. 'retries')) end
 
+-- What a lease needs of a message that is ready. What stays as it is stays in one piece: the words before its counts, and those
+-- behind them.
+local READY = '^r (%d+ (%d+) %d (%S+)) (%d+) (%d+) ((%d+) %d+ (%S+) (%S+) %d+ (%d+) %d+ (%S+) %S+)$'
+
+local function ready(line, id, lane)
+  local head, place, expires, attempts, deliveries, tail, before, max, time, load, kept = string.match(line, READY)
+  if not head then return false end
+  return {
+    id = id, lane = lane, head = head, place = tonumber(place), expires = tonumber(expires), attempts = tonumber(attempts),
+    deliveries = tonumber(deliveries), tail = tail, before = tonumber(before), max = tonumber(max), time = tonumber(time),
+    load = tonumber(load), kept = kept,
+  }
+end
+
 -- A line from which this call takes: what is first in it, read ahead, and how much of it was passed.
 local Line = {}
 Line.__index = Line
+
+-- Reads on, and one entry more than is wanted, so that it is known where the line begins when those are taken.
+function Line:read()
+  local entries = redis.call('LRANGE', self.key, self.passed, self.passed + self.chunk)
+  self.over = #entries <= self.chunk
+  self.entries, self.ahead, self.next, self.wanted = entries, {}, 1, math.min(#entries, self.chunk)
+  self.chunk = math.min(2 * self.chunk, 100)
+end
+
+-- The place of the first that was not passed, where that was read.
+function Line:begins()
+  local entry = self.entries[self.next]
+  return entry and string.sub(entry, 1, -38)
+end
+
+-- The words of what these lines have read ahead, in one look.
+local function fetch(lines)
+  local ids = {}
+  for _, line in ipairs(lines) do
+    line.wanted = math.min(math.max(line.wanted, line.next), #line.entries)
+    for i = #line.ahead + 1, line.wanted do ids[#ids + 1] = string.sub(line.entries[i], -36) end
+  end
+  if #ids == 0 then return end
+  local words, n = redis.call('HMGET', queue.at .. 'p', unpack(ids)), 0
+  for _, line in ipairs(lines) do
+    for i = #line.ahead + 1, line.wanted do
+      n = n + 1
+      line.ahead[i] = words[n] and ready(words[n], ids[n], line.lane)
+    end
+  end
+end
 
 -- The first message of a line that may be handed out. What cannot be any more is passed: it lapses, or is put aside until a cap
 -- is raised.
 function Line:peek()
   while true do
-    local ahead = self.ahead[self.next]
-    if not ahead then
+    if not self.entries[self.next] then
       if self.over then return nil end
-      local from = self.passed
-      local entries = redis.call('LRANGE', self.key, from, from + self.chunk - 1)
-      if #entries < self.chunk then self.over = true end
-      if #entries == 0 then return nil end
-      local ids = {}
-      for i, entry in ipairs(entries) do ids[i] = string.match(entry, '^%d+:(.*)$') end
-      local lines = redis.call('HMGET', queue.at .. 'p', unpack(ids))
-      self.ahead, self.next = {}, 1
-      for i, entry in ipairs(entries) do
-        self.ahead[i] = { id = ids[i], place = tonumber(string.match(entry, '^%d+')), line = lines[i] }
-      end
-      ahead = self.ahead[1]
+      self:read()
+      if #self.entries == 0 then return nil end
     end
-    if not ahead.m then ahead.m = ahead.line and parse(ahead.line) end
-    local m = ahead.m
-    if m and m.phase == 'r' and m.place == ahead.place then
+    if self.ahead[self.next] == nil then fetch({ self }) end
+    local m = self.ahead[self.next]
+    if m and m.place == tonumber(self:begins()) then
       if m.expires and m.expires <= queue.now then
         self:pass()
       elseif spent(m) then
-        redis.call('ZADD', queue.at .. 'over', m.place, ahead.id)
+        redis.call('ZADD', queue.at .. 'over', m.place, m.id)
         redis.call('HINCRBY', queue.key, 'capped', 1)
         self:pass()
       else
-        return ahead
+        return m
       end
     else
       self:pass()
@@ -121,15 +159,15 @@ Key.__index = Key
 
 function Key:open()
   if self.lines then return end
-  self.lines = {}
-  for _, line in ipairs(redis.call('ZRANGE', queue.at .. 'l:' .. self.lane .. ':' .. self.key, 0, -1)) do
-    local priority, class = string.match(line, '^(%d):(%d+)$')
-    self.any = true
+  local names = redis.call('ZRANGE', queue.at .. 'l:' .. self.lane .. ':' .. self.key, 0, -1)
+  self.lines, self.number = {}, #names
+  for _, name in ipairs(names) do
+    local class = string.sub(name, 3)
     if not passes or passes[class] then
-      table.insert(self.lines, setmetatable({
-        key = queue.at .. 'r:' .. self.lane .. ':' .. line .. ':' .. self.key, priority = tonumber(priority), class = class,
-        ahead = {}, next = 1, passed = 0, chunk = math.min(limit, 100),
-      }, Line))
+      self.lines[#self.lines + 1] = setmetatable({
+        key = queue.at .. 'r:' .. self.lane .. ':' .. name .. ':' .. self.key, name = name, priority = tonumber(string.sub(name, 1, 1)),
+        lane = self.lane, entries = {}, ahead = {}, next = 1, passed = 0, wanted = 0, chunk = self.chunk,
+      }, Line)
     end
   end
 end
@@ -137,16 +175,13 @@ end
 -- The next message of a key: of the highest priority, and of those the one with the first place.
 function Key:peek()
   self:open()
-  local best
+  local first, from
   for _, line in ipairs(self.lines) do
-    if not best or line.priority >= best.line.priority then
-      local ahead = line:peek()
-      if ahead and (not best or line.priority > best.line.priority or ahead.place < best.ahead.place) then
-        best = { line = line, ahead = ahead }
-      end
-    end
+    if first and line.priority < from.priority then break end
+    local m = line:peek()
+    if m and (not first or m.place < first.place) then first, from = m, line end
   end
-  return best
+  return first, from
 end
 
 -- The keys of a lane, in their turns.
@@ -157,20 +192,43 @@ local function lane(name)
   return setmetatable({ name = name, ring = queue.at .. 'ring:' .. name, keys = {}, at = 1, read = 0, rotated = {}, opened = {} }, Lane)
 end
 
+-- How many messages this call has picked.
+local taken = 0
+
+-- Looks at what those are about to hand out who have their turn next, all of them in one look.
+local function look_ahead(keys)
+  local lines = {}
+  for _, entry in ipairs(keys) do
+    entry:open()
+    local line = entry.lines[1]
+    if line then
+      line:read()
+      lines[#lines + 1] = line
+    end
+  end
+  fetch(lines)
+end
+
 function Lane:more()
-  local keys = redis.call('ZRANGE', self.ring, self.read, self.read + math.min(limit, 100) - 1)
-  self.read = self.read + #keys
-  for _, key in ipairs(keys) do
-    local entry = setmetatable({ key = key, lane = self.name }, Key)
-    table.insert(self.keys, entry)
-    table.insert(self.opened, entry)
+  if not self.over then
+    local wanted = math.min(math.max(limit - taken, 1), 100)
+    local keys = redis.call('ZRANGE', self.ring, self.read, self.read + wanted - 1)
+    self.read, self.over = self.read + #keys, #keys < wanted
+    if #keys > 0 then
+      -- Each of them is served as often as the others.
+      local chunk = math.ceil(wanted / #keys)
+      self.keys, self.at = {}, 1
+      for i, key in ipairs(keys) do
+        self.keys[i] = setmetatable({ key = key, lane = self.name, chunk = chunk }, Key)
+        self.opened[#self.opened + 1] = self.keys[i]
+      end
+      if not key_pauses and not passes then look_ahead(self.keys) end
+      return true
+    end
   end
-  if #keys == 0 then
-    -- All have had their turn; those that had it first are next.
-    if #self.rotated == 0 then return false end
-    for _, entry in ipairs(self.rotated) do table.insert(self.keys, entry) end
-    self.rotated = {}
-  end
+  -- All have had their turn; those that had it first are next.
+  if #self.rotated == 0 then return false end
+  self.keys, self.at, self.rotated = self.rotated, 1, {}
   return true
 end
 
@@ -196,11 +254,10 @@ function Lane:peek()
         redis.call('ZADD', queue.at .. 'parked:' .. self.name, till, entry.key)
         entry.done, entry.parked = true, true
       else
-        local best = entry:peek()
-        if best then
-          best.entry = entry
-          self.best = best
-          return best
+        local first, from = entry:peek()
+        if first then
+          self.best, self.line, self.entry = first, from, entry
+          return first
         end
         entry.done = true
       end
@@ -209,10 +266,9 @@ function Lane:peek()
 end
 
 function Lane:take()
-  local best = self.best
-  best.line:pass()
+  self.line:pass()
   self.best = nil
-  local entry = best.entry
+  local entry = self.entry
   if weighted then
     local weight = tonumber(redis.call('HGET', queue.at .. 'weights', entry.key) or '1')
     local left = entry.left
@@ -226,41 +282,37 @@ function Lane:take()
   -- Its turn is over: it goes behind all others.
   queue.turn = queue.turn + 1
   entry.score = queue.turn
-  table.remove(self.keys, self.at)
-  table.insert(self.rotated, entry)
+  self.at = self.at + 1
+  self.rotated[#self.rotated + 1] = entry
 end
 
 -- Writes down what was taken from the lines of a lane, and whose turn it is.
 function Lane:flush()
-  local turned, gone = {}, {}
+  local turned, gone, begin, ended = {}, {}, {}, {}
   for _, entry in ipairs(self.opened) do
-    local key = queue.at .. 'l:' .. self.name .. ':' .. entry.key
-    local emptied
+    local emptied = 0
     for _, line in ipairs(entry.lines or {}) do
       if line.passed > 0 then
         redis.call('LPOP', line.key, line.passed)
-        local head = line.ahead[line.next]
-        local place = head and head.place
+        local place = line:begins()
         if not place and not line.over then
-          local entry_ahead = redis.call('LINDEX', line.key, 0)
-          place = entry_ahead and tonumber(string.match(entry_ahead, '^%d+'))
+          local first = redis.call('LINDEX', line.key, 0)
+          place = first and string.sub(first, 1, -38)
         end
-        local name = line.priority .. ':' .. line.class
+        local name = self.name .. ':' .. line.name .. ':' .. entry.key
         if place then
-          redis.call('ZADD', key, (9 - line.priority) * PRIORITY + place, name)
-          redis.call('ZADD', queue.at .. 'heads', place, self.name .. ':' .. name .. ':' .. entry.key)
+          begin[#begin + 1], begin[#begin + 2] = place, name
         else
-          redis.call('ZREM', key, name)
-          redis.call('ZREM', queue.at .. 'heads', self.name .. ':' .. name .. ':' .. entry.key)
-          emptied = true
+          redis.call('ZREM', queue.at .. 'l:' .. self.name .. ':' .. entry.key, line.name)
+          ended[#ended + 1] = name
+          emptied = emptied + 1
         end
       end
     end
-    if entry.parked or (entry.lines and not entry.any) or (emptied and redis.call('EXISTS', key) == 0) then
+    if entry.parked or (entry.lines and entry.number == emptied) then
       gone[#gone + 1] = entry.key
     elseif entry.score then
-      turned[#turned + 1] = entry.score
-      turned[#turned + 1] = entry.key
+      turned[#turned + 1], turned[#turned + 2] = entry.score, entry.key
     end
     if entry.turned then
       if entry.left then
@@ -270,6 +322,8 @@ function Lane:flush()
       end
     end
   end
+  if #begin > 0 then redis.call('ZADD', queue.at .. 'heads', unpack(begin)) end
+  if #ended > 0 then redis.call('ZREM', queue.at .. 'heads', unpack(ended)) end
   if #turned > 0 then redis.call('ZADD', self.ring, unpack(turned)) end
   if #gone > 0 then
     redis.call('ZREM', self.ring, unpack(gone))
@@ -311,11 +365,10 @@ local function pick_fairly()
     if retry then return 'r', retry, queue.owed end
     return nil
   end
-  while #picked < limit do
-    local name, best, owed = next_lane()
+  while taken < limit do
+    local name, m, owed = next_lane()
     if not name then break end
-    local m = best.ahead.m
-    if m.load > bytes_left and #picked > 0 then
+    if m.load > bytes_left and taken > 0 then
       full = true
       break
     end
@@ -323,7 +376,8 @@ local function pick_fairly()
     if name == 'r' then retries_left = retries_left - 1 end
     queue.owed = owed
     lanes[name]:take()
-    picked[#picked + 1] = best.ahead
+    taken = taken + 1
+    picked[taken] = m
   end
   if full or due_left or #overdue > 0 or next_lane() then more = 1 end
   lanes.f:flush()
@@ -375,7 +429,7 @@ local function pick_probe()
   local found = best or kept
   if found then
     step_out(queue, found.id, found.m)
-    picked[1] = found
+    picked[1] = ready(found.m.line, found.id, lane_of(found.m))
   end
   if due_left or #overdue > 0 or enough() then more = 1 end
 end
@@ -384,25 +438,31 @@ if probe then pick_probe() else pick_fairly() end
 
 local answer = {}
 if #picked > 0 then
-  local lines, deadlines, ids, letters = {}, {}, {}, {}
+  local lines, deadlines, ids, letters, retries, timed = {}, {}, {}, {}, {}, {}
   local number = (reserved or redis.call('HINCRBY', KEYS[3], 'leases', #picked) - #picked + 1) - 1
   queue.leases = number + #picked
-  for i, one in ipairs(picked) do
-    local m, id = one.m, one.id
-    if lane_of(m) == 'r' then
-      redis.call('ZREM', queue.at .. 'tries', id)
-      redis.call('SADD', queue.at .. 'retries', id)
+  local stream, now, until_when, until_text = queue.at .. 's', text(queue.now), nil, nil
+  local asker, wants = askers - 3, 0
+  local reads = {}
+  for i, m in ipairs(picked) do
+    local id = m.id
+    if wants == 0 then
+      asker = asker + 3
+      wants = tonumber(ARGV[asker + 3])
+      reads[#reads + 1] = { ARGV[asker + 1], math.min(wants, #picked - i + 1) }
     end
-    if m.expires then redis.call('ZREM', queue.at .. 'ttl', id) end
-    m.phase, m.attempts, m.deliveries = 'l', m.attempts + 1, m.deliveries + 1
-    m.lease = epoch .. string.format('%012x', number + i)
-    m.leased_at = text(queue.now)
-    m.deadline = math.min(queue.now + math.min(asked or m.time or lease_timeout, max_lease), 253402300799999)
-    m.entry = redis.call('XADD', queue.at .. 's', '*', 'message', id, 'lease', m.lease)
-    m.consumer = escaped
-    local line = line_of(m)
+    wants = wants - 1
+    if m.lane == 'r' then retries[#retries + 1] = id end
+    if m.expires then timed[#timed + 1] = id end
+    local lease = epoch .. string.format('%012x', number + i)
+    local deadline = math.min(queue.now + math.min(asked or m.time or lease_timeout, max_lease), 253402300799999)
+    -- A number is written out wherever it goes; most leases of a call end together.
+    if deadline ~= until_when then until_when, until_text = deadline, text(deadline) end
+    local entry = redis.call('XADD', stream, '*', 'message', id)
+    local line = 'l ' .. m.head .. ' ' .. (m.attempts + 1) .. ' ' .. (m.deliveries + 1) .. ' ' .. m.tail .. ' ' .. lease .. ' ' .. now
+      .. ' ' .. until_text .. ' ' .. entry .. ' ' .. ARGV[asker + 2]
     lines[2 * i - 1], lines[2 * i] = id, line
-    deadlines[2 * i - 1], deadlines[2 * i] = m.deadline, m.lease .. ':' .. id
+    deadlines[2 * i - 1], deadlines[2 * i] = until_text, lease .. ':' .. id
     ids[i] = id
     answer[i] = { id, line }
     if m.kept ~= '-' then
@@ -411,9 +471,17 @@ if #picked > 0 then
       end
     end
   end
-  redis.call('XREADGROUP', 'GROUP', 'redrive', consumer, 'COUNT', #picked, 'STREAMS', queue.at .. 's', '>')
+  -- The group gives out entries in the order in which they came.
+  for _, read in ipairs(reads) do
+    redis.call('XREADGROUP', 'GROUP', 'redrive', read[1], 'COUNT', read[2], 'STREAMS', stream, '>')
+  end
   redis.call('HSET', queue.at .. 'p', unpack(lines))
   redis.call('ZADD', queue.at .. 'deadlines', unpack(deadlines))
+  if #timed > 0 then redis.call('ZREM', queue.at .. 'ttl', unpack(timed)) end
+  if #retries > 0 then
+    redis.call('ZREM', queue.at .. 'tries', unpack(retries))
+    redis.call('SADD', queue.at .. 'retries', unpack(retries))
+  end
   for i, body in ipairs(redis.call('HMGET', queue.at .. 'b', unpack(ids))) do answer[i][3] = body end
   for _, kept in ipairs(letters) do
     table.insert(answer[kept[1]], kept[2])

@@ -1,18 +1,16 @@
 -- The lines in which ready messages stand, and the way into and out of them.
 --
 -- A line is a list for each lane, key, priority and class (`r:lane:priority:class:key`), in the order of places: an entry is
--- `place:id`. Which lines a key has, the first to be served first, is in `l:lane:key`; which keys have any, the next to
+-- `place:id`. Which lines a key has, those of the highest priority first, is in `l:lane:key`; which keys have any, the next to
 -- be served first, is in `ring:lane`; where every line begins, in `heads`. The retry lane is known by attempts as well,
 -- in `tries`, for whoever looks for a probe.
-local PRIORITY = 562949953421312 -- 2^49: places of one priority lie before those of the next
-
 local function stands(m)
   return m.priority .. ':' .. m.class .. ':' .. m.key
 end
 
 -- Writes down that a line begins at that place.
 local function begins(queue, lane, m, place)
-  redis.call('ZADD', queue.at .. 'l:' .. lane .. ':' .. m.key, (9 - m.priority) * PRIORITY + place, m.priority .. ':' .. m.class)
+  redis.call('ZADD', queue.at .. 'l:' .. lane .. ':' .. m.key, 9 - m.priority, m.priority .. ':' .. m.class)
   redis.call('ZADD', queue.at .. 'heads', place, lane .. ':' .. stands(m))
   queue.turn = queue.turn + 1
   redis.call('ZADD', queue.at .. 'ring:' .. lane, 'NX', queue.turn, m.key)

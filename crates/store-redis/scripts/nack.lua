@@ -19,7 +19,7 @@ for i = 1, items do
   local queue, id = queue_of(i), word(i, 2)
   local m, why = held(i)
   if m then
-    touched[queue.at .. id] = true
+    queue.touched[id] = true
     if word(i, 9) == '1' then checkpoint(queue, id, m, word(i, 10), point_size(queue, id, m)) end
     answers[i] = ended(queue, id, m, {
       dies = word(i, 4) == 'd', delay = tonumber(word(i, 5)), rule = word(i, 6), reason = word(i, 5), print = word(i, 7),

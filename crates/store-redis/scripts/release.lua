@@ -8,7 +8,7 @@ for i = 1, items do
   local queue, id = queue_of(i), word(i, 2)
   local m, why = held(i)
   if m then
-    touched[queue.at .. id] = true
+    queue.touched[id] = true
     promote(queue)
     unlease(queue, id, m)
     local consumer = m.consumer

@@ -23,33 +23,35 @@ for n = 1, number do
   queues[n] = queue
 end
 
+-- The queue of each item, and the items of each queue.
+local whose = {}
+for _, queue in ipairs(queues) do queue.items, queue.asked = {}, {} end
+for i = 1, items do
+  local queue = queues[tonumber(word(i, 1))]
+  local n = #queue.items + 1
+  whose[i], queue.items[n], queue.asked[n] = queue, i, word(i, 2)
+end
+
 local function queue_of(i)
-  return queues[tonumber(word(i, 1))]
+  return whose[i]
 end
 
 -- The lines of all messages, in one look at each queue.
 local lines = {}
-for n, queue in ipairs(queues) do
-  local ids, where = {}, {}
-  for i = 1, items do
-    if tonumber(word(i, 1)) == n then
-      ids[#ids + 1], where[#where + 1] = word(i, 2), i
-    end
-  end
-  if #ids > 0 then
-    local found = redis.call('HMGET', queue.at .. 'p', unpack(ids))
-    for k, i in ipairs(where) do lines[i] = found[k] end
+for _, queue in ipairs(queues) do
+  if #queue.items > 0 then
+    local found = redis.call('HMGET', queue.at .. 'p', unpack(queue.asked))
+    for k, i in ipairs(queue.items) do lines[i] = found[k] end
   end
 end
 
 -- The message of an item under the lease that is meant; otherwise how the item is refused: `n`ot found, or the `l`ease is lost.
-local touched = {}
-local function held(i)
+local function held(i, read)
   local queue, id, lease = queue_of(i), word(i, 2), word(i, 3)
   local line = lines[i]
   -- An earlier item of this batch was about the same message.
-  if touched[queue.at .. id] then line = redis.call('HGET', queue.at .. 'p', id) end
-  local m = line and parse(line)
+  if queue.touched[id] then line = redis.call('HGET', queue.at .. 'p', id) end
+  local m = line and (read and read(line) or parse(line))
   -- What is on its way to another node is as good as there.
   if not m or m.phase == 'k' or string.find(m.phase, '^%u') then return nil, 'n' end
   if m.phase ~= 'l' or (lease ~= '' and lease ~= m.lease) then return nil, 'l' end

@@ -1,8 +1,13 @@
 //! enqueue: nothing → ready | delayed.
 
+use std::collections::HashMap;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use redrive_core::lifecycle::When;
+use redrive_core::message::{MessageType, Priority, Source, Spec, Uniqueness};
 use redrive_core::queue::QueueName;
+use redrive_core::time::Millis;
 use redrive_store::{Batch, EnqueueItem, EnqueueOutcome, EnqueueRefusal, Now, QueueNotFound, StoreError};
 
 use crate::error::{Fault, damaged, unavailable};
@@ -12,25 +17,56 @@ use crate::reply::{Reply, read_id};
 use crate::store::{LOOKS, Shared};
 use crate::words::{content, key_word, maybe, pair, when_word};
 
-/// What `scripts/enqueue.lua` reads of each message.
-fn item(args: &mut Args, queue: usize, item: &EnqueueItem) {
-    let (draft, spec) = (&item.draft, &item.draft.spec);
+/// What messages of a batch have in common, as `scripts/enqueue.lua` reads it: the place of their queue, priority, from when on, until when,
+/// `max_attempts`, `lease_timeout`, and the type and source.
+#[derive(PartialEq, Eq, Hash)]
+struct Kind<'a> {
+    queue: usize,
+    priority: Priority,
+    visible: When,
+    expires: Option<When>,
+    max_attempts: Option<NonZeroU32>,
+    lease_timeout: Option<Millis>,
+    pair: (&'a MessageType, &'a Source),
+}
+
+impl<'a> Kind<'a> {
+    fn of(queue: usize, item: &'a EnqueueItem) -> Self {
+        let (draft, spec) = (&item.draft, &item.draft.spec);
+        Self {
+            queue,
+            priority: draft.priority,
+            visible: draft.visible,
+            expires: draft.expires,
+            max_attempts: spec.max_attempts,
+            lease_timeout: spec.lease_timeout,
+            pair: (&spec.kind, &spec.source),
+        }
+    }
+
+    fn args(&self, args: &mut Args) {
+        args.number(self.queue + 1)
+            .number(self.priority.get())
+            .push(when_word(self.visible))
+            .push(self.expires.map_or_else(|| "-".to_owned(), when_word))
+            .push(maybe(self.max_attempts.map(|max| u64::from(max.get()))))
+            .push(maybe(self.lease_timeout.map(Millis::get)))
+            .push(pair(self.pair.0, self.pair.1));
+    }
+}
+
+/// What is read of each message besides.
+fn item(args: &mut Args, kind: usize, spec: &Spec) {
     let load = spec.body.bytes().len() + spec.headers.size();
-    args.number(queue)
+    args.number(kind + 1)
         .number(spec.id)
         .push(content(spec))
-        .number(draft.priority.get())
-        .push(when_word(draft.visible))
-        .push(draft.expires.map_or_else(|| "-".to_owned(), when_word))
-        .push(maybe(spec.max_attempts.map(|max| u64::from(max.get()))))
-        .push(maybe(spec.lease_timeout.map(redrive_core::time::Millis::get)))
-        .push(pair(&spec.kind, &spec.source))
         .push(key_word(&spec.fairness_key))
         .number(load)
         .push(spec.dedup.as_ref().map_or_else(String::new, |dedup| {
             let letter = match dedup.unique {
-                redrive_core::message::Uniqueness::Window => 'w',
-                redrive_core::message::Uniqueness::UntilDone => 'u',
+                Uniqueness::Window => 'w',
+                Uniqueness::UntilDone => 'u',
             };
             format!("{letter}{}", dedup.key.as_str())
         }));
@@ -90,21 +126,23 @@ impl Shared {
             args.push(self.time_arg(now))
                 .push(all)
                 .number(self.options.limits.classes_per_queue)
-                .number(self.options.limits.dedup_keys_per_queue)
-                .number(queues.len());
+                .number(self.options.limits.dedup_keys_per_queue);
+            let mut kinds = Vec::new();
+            let mut known_kinds = HashMap::new();
             let mut keys = Vec::with_capacity(2 * queues.len());
             for (_, known) in &queues {
-                args.push(known.stamp.as_str())
-                    .maybe(known.settings.max_waiting)
-                    .number(known.settings.dedup_window.get());
                 keys.extend(known.keys.iter().cloned());
             }
-            let mut sent = Vec::new();
+            let (mut sent, mut items) = (Vec::new(), Args::default());
             for (at, one) in batch.items().iter().enumerate().filter(|(_, item)| names.contains(&&item.queue))
             {
                 match place(&one.queue) {
                     Some(queue) => {
-                        item(&mut args, queue + 1, one);
+                        let kind = *known_kinds.entry(Kind::of(queue, one)).or_insert_with(|| {
+                            kinds.push(Kind::of(queue, one));
+                            kinds.len() - 1
+                        });
+                        item(&mut items, kind, &one.draft.spec);
                         sent.push((at, queue));
                     }
                     None => {
@@ -115,6 +153,14 @@ impl Shared {
             if sent.is_empty() {
                 return Ok(());
             }
+            args.number(queues.len()).number(kinds.len());
+            for (_, known) in &queues {
+                args.push(known.stamp.as_str())
+                    .maybe(known.settings.max_waiting)
+                    .number(known.settings.dedup_window.get());
+            }
+            kinds.iter().for_each(|kind| kind.args(&mut args));
+            args.append(items);
             let mut answer = Reply::of(self.link.run(&self.link.scripts.enqueue, &keys, &args).await?)?;
             let status = answer.text()?;
             if status != "ok" {

@@ -6,7 +6,7 @@ use redrive_core::policy::RetryLane;
 use redrive_core::queue::QueueName;
 use redrive_store::{LaneChoice, LeaseRequest, Leased, Limit, Now, Pick, StoreError, Swept};
 
-use crate::error::{Fault, unavailable};
+use crate::error::{Fault, damaged, unavailable};
 use crate::link::Args;
 use crate::queue::{Known, key_settings, paused_until};
 use crate::reply::Reply;
@@ -26,10 +26,10 @@ fn args(
     shared: &Shared,
     now: Now,
     known: &Known,
-    request: &LeaseRequest,
+    (first, requests): (&LeaseRequest, &[LeaseRequest]),
     (swept, reserved): (bool, Option<u64>),
 ) -> Args {
-    let settings = &known.settings;
+    let (settings, request) = (&known.settings, first);
     let (fresh, retry) = match request.lane {
         LaneChoice::Only(lane) => (lane == Lane::Fresh, lane == Lane::Retry),
         LaneChoice::Queue => (true, settings.retry_lane == RetryLane::Shared),
@@ -42,9 +42,7 @@ fn args(
     let mut args = Args::default();
     args.push(shared.time_arg(now))
         .push(known.stamp.as_str())
-        .number(request.limit.get())
-        .push(group_name(request.consumer.as_str()))
-        .push(consumer_word(&request.consumer))
+        .number(requests.iter().map(|request| request.limit.get()).sum::<usize>())
         .maybe(request.time.map(redrive_core::time::Millis::get))
         .flag(fresh)
         .flag(retry)
@@ -72,6 +70,11 @@ fn args(
     for source in &request.filter.sources {
         args.push(escape(source.as_str()));
     }
+    for request in requests {
+        args.push(group_name(request.consumer.as_str()))
+            .push(consumer_word(&request.consumer))
+            .number(request.limit.get());
+    }
     args
 }
 
@@ -89,24 +92,26 @@ pub(crate) fn message(queue: &QueueName, mut from: Reply) -> Result<Message, Sto
 
 impl Shared {
     /// The first of as many numbers for leases as a call may need, where the script cannot count them itself.
-    async fn reserve(&self, limit: Limit) -> Result<Option<u64>, Fault> {
+    async fn reserve(&self, requests: &[LeaseRequest]) -> Result<Option<u64>, Fault> {
         if !self.link.cluster {
             return Ok(None);
         }
-        let (store, numbers) = (self.link.keys.store(), limit.get() as u64);
+        let numbers: u64 = requests.iter().map(|request| request.limit.get() as u64).sum();
+        let store = self.link.keys.store();
         let command = redis::cmd("HINCRBY").arg(&store).arg("leases").arg(numbers).clone();
         let last = crate::reply::number(self.link.send(&store, &command, true).await?)?;
         Ok(Some(last - numbers + 1))
     }
 
-    pub(crate) async fn lease(&self, now: Now, request: &LeaseRequest) -> Result<Leased, Fault> {
-        request.check()?;
+    /// One lease for all who ask, who want the same: they differ in their names, and in how many they want.
+    pub(crate) async fn lease(&self, now: Now, requests: &[LeaseRequest]) -> Result<Leased, Fault> {
+        let request = requests.first().ok_or_else(|| damaged("a lease", "nobody asked for it"))?;
         let (mut swept, mut was_swept) = (Swept::default(), false);
         let mut now = now;
         for _ in 0..LOOKS {
             let known = self.there(&request.queue).await?;
-            let reserved = self.reserve(request.limit).await?;
-            let args = args(self, now, &known, request, (was_swept, reserved));
+            let reserved = self.reserve(requests).await?;
+            let args = args(self, now, &known, (request, requests), (was_swept, reserved));
             let mut keys = known.keys.to_vec();
             keys.extend(reserved.is_none().then(|| self.link.keys.store()));
             let mut answer = Reply::of(self.link.run(&self.link.scripts.lease, &keys, &args).await?)?;

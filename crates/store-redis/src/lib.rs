@@ -32,7 +32,6 @@ mod lock;
 mod r#move;
 mod nack;
 mod options;
-mod pause;
 mod queue;
 mod redrive;
 mod registry;

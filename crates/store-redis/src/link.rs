@@ -13,12 +13,12 @@ use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Cmd, Value};
 use redrive_core::lease::LeaseId;
 use redrive_core::message::Message;
+use redrive_store_shared::Pauses;
 
 use crate::durability::Promise;
 use crate::error::{Fault, Turned, unavailable, unreached};
 use crate::keys::{Keys, SLOTS, slot};
 use crate::options::{Address, Options, Patience};
-use crate::pause::Pauses;
 use crate::reply::Reply;
 use crate::script::{Scripts, Verb};
 use crate::sentinel::Said;
@@ -46,6 +46,12 @@ impl Args {
     /// A number that may be missing, which is an empty word.
     pub(crate) fn maybe(&mut self, number: Option<impl ToString>) -> &mut Self {
         self.push(number.map_or_else(String::new, |number| number.to_string()))
+    }
+
+    /// Those of another behind these.
+    pub(crate) fn append(&mut self, mut more: Self) -> &mut Self {
+        self.0.append(&mut more.0);
+        self
     }
 
     pub(crate) fn flag(&mut self, flag: bool) -> &mut Self {

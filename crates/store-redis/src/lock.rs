@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::Value;
+use redrive_store_shared::Pauses;
 
 use crate::error::{Fault, unavailable};
 use crate::link::{Args, Link};
-use crate::pause::Pauses;
 
 /// How long a lock is held, if nobody lets go of it.
 const LIFETIME: Duration = Duration::from_secs(30);

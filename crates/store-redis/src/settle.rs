@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use redrive_core::lease::Lease;
 use redrive_core::lifecycle::Terms;
 use redrive_core::message::{Checkpoint, MessageId};
 use redrive_core::policy::Sentence;
@@ -18,7 +19,7 @@ use crate::reply::Reply;
 use crate::script::Verb;
 use crate::store::{LOOKS, Shared};
 use crate::sweep::{cause_of, judged, sentence_args};
-use crate::words::{cause_word, lease_word, read_consumer, read_pair};
+use crate::words::{Words, cause_word, lease_word, read_pair};
 
 /// A settlement, as far as all of them are alike.
 pub(crate) struct Settlement<'a, T> {
@@ -194,13 +195,10 @@ impl Shared {
         let said = self.settle(now, batch, &settlement).await?;
         each(batch, said, |item, (_, _, mut from)| {
             let (kind, _) = read_pair(&from.text()?)?;
-            Ok(Acked {
-                message: item.claim.message,
-                kind,
-                attempts: u32::try_from(from.number()?).unwrap_or(u32::MAX),
-                leased_at: from.time()?,
-                consumer: read_consumer(&from.text()?)?,
-            })
+            let line = from.text()?;
+            let attempt = Words::read(&line)?.attempt().ok_or_else(|| damaged("a lease", line))?;
+            let (attempts, Lease { consumer, leased_at, .. }) = attempt;
+            Ok(Acked { message: item.claim.message, kind, attempts, leased_at, consumer })
         })
     }
 

@@ -8,10 +8,10 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use redis::aio::PubSub;
 use redrive_store::{Heard, Listener, Signal};
+use redrive_store_shared::Pauses;
 
 use crate::error::{Fault, unavailable, unreached};
 use crate::link::Link;
-use crate::pause::Pauses;
 use crate::store::Shared;
 
 /// The first and the longest pause before it is tried again to listen.

@@ -18,6 +18,7 @@ use redrive_store::{
     LogRecord, NackItem, NextDue, Now, Page, PauseQueue, QueueError, QueueStats, ReleaseItem, Released,
     Selection, Settled, Signal, Store, StoreError, SweepRequest, UpdateQueue, WriteOutcome, Writes,
 };
+use redrive_store_shared::{Alone, Joints};
 
 use crate::clock::{StoreClock, uptime};
 use crate::error::{Fault, damaged, store_error, unavailable};
@@ -45,6 +46,7 @@ pub(crate) struct Shared {
     /// What this instance is called among the others.
     pub(crate) name: String,
     cache: Mutex<HashMap<QueueName, Arc<Known>>>,
+    joints: Joints,
     tokens: AtomicU64,
     /// The latest time that a caller has named; time never runs back.
     floor: AtomicU64,
@@ -100,6 +102,34 @@ impl Shared {
     }
 }
 
+#[async_trait]
+impl Alone for Shared {
+    async fn enqueue_alone(
+        &self,
+        now: Now,
+        batch: &Batch<EnqueueItem>,
+    ) -> Result<Vec<EnqueueOutcome>, StoreError> {
+        self.store_call(|| self.enqueue(now, batch)).await
+    }
+
+    async fn ack_alone(&self, now: Now, batch: &Batch<AckItem>) -> Result<Vec<Settled<Acked>>, StoreError> {
+        self.store_call(|| self.ack(now, batch)).await
+    }
+
+    async fn nack_alone(
+        &self,
+        now: Now,
+        batch: &Batch<NackItem>,
+        seed: u64,
+    ) -> Result<Vec<Settled<Judged>>, StoreError> {
+        self.store_call(|| self.nack(now, batch, seed)).await
+    }
+
+    async fn lease_alone(&self, now: Now, requests: &[LeaseRequest]) -> Result<Leased, QueueError> {
+        self.queue_call(|| self.lease(now, requests)).await
+    }
+}
+
 impl RedisStore {
     /// Opens the store. `fresh_key` becomes the key of receipts where the server has none yet.
     pub async fn open(options: Options, fresh_key: [u8; 32]) -> Result<Self, StoreError> {
@@ -117,6 +147,7 @@ impl RedisStore {
             known_clock: KnownClock::new(now, uptime),
             name,
             cache: Mutex::default(),
+            joints: Joints::default(),
             tokens: AtomicU64::new(0),
             floor: AtomicU64::new(0),
         };
@@ -188,11 +219,11 @@ impl Store for RedisStore {
     }
 
     async fn enqueue(&self, now: Now, batch: Batch<EnqueueItem>) -> Result<Vec<EnqueueOutcome>, StoreError> {
-        self.0.store_call(|| self.0.enqueue(now, &batch)).await
+        self.0.joints.enqueue(&self.0, now, batch).await
     }
 
     async fn lease(&self, now: Now, request: LeaseRequest) -> Result<Leased, QueueError> {
-        self.0.queue_call(|| self.0.lease(now, &request)).await
+        self.0.joints.lease(&self.0, now, request).await
     }
 
     async fn extend(
@@ -204,7 +235,7 @@ impl Store for RedisStore {
     }
 
     async fn ack(&self, now: Now, batch: Batch<AckItem>) -> Result<Vec<Settled<Acked>>, StoreError> {
-        self.0.store_call(|| self.0.ack(now, &batch)).await
+        self.0.joints.ack(&self.0, now, batch).await
     }
 
     async fn nack(
@@ -213,7 +244,7 @@ impl Store for RedisStore {
         batch: Batch<NackItem>,
         seed: u64,
     ) -> Result<Vec<Settled<Judged>>, StoreError> {
-        self.0.store_call(|| self.0.nack(now, &batch, seed)).await
+        self.0.joints.nack(&self.0, now, batch, seed).await
     }
 
     async fn release(

@@ -193,6 +193,14 @@ impl Words {
         Some(Self { progress, max_attempts, lease_timeout, load, created_at, key })
     }
 
+    /// Which attempt it is, and under which lease.
+    pub(crate) fn attempt(self) -> Option<(u32, Lease)> {
+        match self.progress.phase {
+            Phase::Leased(lease) => Some((self.progress.attempts, lease)),
+            _ => None,
+        }
+    }
+
     /// The message that they are about, without its content.
     pub(crate) fn message(
         self,

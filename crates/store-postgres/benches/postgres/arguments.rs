@@ -1,5 +1,7 @@
 //! The command line.
 
+use crate::NAME;
+
 /// The flags.
 #[derive(Debug, Default)]
 pub(crate) struct Arguments {
@@ -30,7 +32,7 @@ impl Arguments {
                     arguments.messages = Some(messages.ok_or("--messages needs a number")?);
                 }
                 "--only" => arguments.only.extend(names(&value()?, groups)?),
-                unknown => return Err(format!("bench-postgres does not know `{unknown}`")),
+                unknown => return Err(format!("{NAME} does not know `{unknown}`")),
             }
         }
         Ok(arguments)

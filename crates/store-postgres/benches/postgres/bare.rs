@@ -10,6 +10,13 @@ use crate::machine::{PLANS, Server};
 const COPY_HEAD: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 const COPY_END: i16 = -1;
 
+/// What of the loop's rate the store must reach: a hundred at a time, and one at a time.
+pub(crate) const BATCHES_MIN: f64 = 0.5;
+pub(crate) const SINGLES_MIN: f64 = 0.7;
+
+/// How both arms are connected.
+pub(crate) const CONNECTIONS: &str = "a connection for each caller at most";
+
 /// One worker of the loop, on a connection of its own.
 pub(crate) struct Bare {
     client: Client,
@@ -21,7 +28,7 @@ pub(crate) struct Bare {
 
 impl Bare {
     /// Makes the table anew.
-    pub(crate) async fn table(server: &Server) {
+    pub(crate) async fn fresh(server: &Server) {
         server.execute("DROP SCHEMA IF EXISTS bare CASCADE").await;
         server.execute(include_str!("sql/table.sql")).await;
     }

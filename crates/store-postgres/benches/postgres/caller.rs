@@ -15,9 +15,8 @@ use redrive_core::time::Timestamp;
 use redrive_store::{
     AckItem, Batch, CreateQueue, EnqueueItem, EnqueueOutcome, LeaseRequest, Limit, Now, Settled, Store,
 };
-use redrive_store_postgres::{Options, PostgresStore};
 
-use crate::machine::Server;
+use crate::machine::{BenchStore, Server};
 use crate::progress::Progress;
 
 /// Bodies are slices of one buffer of this size: larger than the caches that a body would stay in.
@@ -54,7 +53,7 @@ impl Bodies {
 /// One caller of a store, with one queue.
 #[derive(Debug)]
 pub(crate) struct Caller {
-    store: Arc<PostgresStore>,
+    store: Arc<BenchStore>,
     queue: QueueName,
     template: Spec,
     consumer: ConsumerName,
@@ -64,11 +63,9 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Opens a store in a schema of its own, and makes a queue in it.
-    pub(crate) async fn open(server: &Server, schema: &str, connections: usize, body_bytes: usize) -> Self {
-        server.execute(&format!("DROP SCHEMA IF EXISTS {schema} CASCADE")).await;
-        let options = Options { schema: schema.to_owned(), connections, ..Options::new(server.url()) };
-        let store = PostgresStore::open(options, [42; 32]).await.expect("it opens");
+    /// Opens a store of that name, empty, and makes a queue in it.
+    pub(crate) async fn open(server: &Server, name: &str, connections: usize, body_bytes: usize) -> Self {
+        let store = server.open_store(name, connections).await;
         let queue = QueueName::new("bench").expect("a good name");
         let request = CreateQueue { name: queue.clone(), config: QueueConfig::default() };
         store.create_queue(Now::Store, request).await.expect("the queue is created");
@@ -102,7 +99,7 @@ impl Caller {
     }
 
     pub(crate) fn close(&self) {
-        self.store.close();
+        crate::machine::close(&self.store);
     }
 
     /// Enqueues so many messages; `set` may change the draft of the n-th that this caller makes.

@@ -33,7 +33,7 @@ pub(crate) fn run(context: &Context, bars: &mut Bars) {
     let server = &context.server;
     let (mut store, mut loops) = context.runtime.block_on(async {
         let mut caller = Caller::open(server, "bench", 1, BODY_BYTES).await;
-        Bare::table(server).await;
+        Bare::fresh(server).await;
         let copier = Bare::connect(server).await;
         caller.enqueue(BATCH).await;
         (vec![ByStore(caller)], vec![ByHand(copier, Bodies::new(BODY_BYTES))])

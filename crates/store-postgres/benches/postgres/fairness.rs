@@ -36,7 +36,7 @@ pub(crate) fn run(context: &Context, bars: &mut Bars) {
     let many_keys = context.scale.keys;
     let mut few = load(context, "few", FEW);
     let mut many = load(context, "many", many_keys);
-    context.runtime.block_on(context.server.execute("VACUUM ANALYZE"));
+    context.runtime.block_on(context.server.settle());
     let mut table = Table::new(&HEADINGS);
     let mut costs = Vec::new();
     for number in 1..=context.scale.rounds {
@@ -63,9 +63,9 @@ pub(crate) fn run(context: &Context, bars: &mut Bars) {
     }
 }
 
-fn load(context: &Context, schema: &str, keys: u64) -> Vec<Tenants> {
+fn load(context: &Context, name: &str, keys: u64) -> Vec<Tenants> {
     let connections = usize::try_from(CALLERS).expect("a few");
-    let mut caller = context.runtime.block_on(Caller::open(&context.server, schema, connections, BODY_BYTES));
+    let mut caller = context.runtime.block_on(Caller::open(&context.server, name, connections, BODY_BYTES));
     let backlog = context.scale.keys_backlog;
     context.runtime.block_on(caller.load(backlog, |n, draft| set(draft, keys, n, LOAD_STRIDE)));
     caller.others(CALLERS).into_iter().map(|caller| Tenants { caller, keys }).collect()

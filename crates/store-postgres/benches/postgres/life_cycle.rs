@@ -1,7 +1,7 @@
-//! Life cycles of 1 KiB: enqueue, lease, ack, beside insert, claim, delete; with a standing backlog.
+//! Life cycles of 1 KiB: enqueue, lease, ack, beside what the bare loop does; with a standing backlog.
 
 use crate::Context;
-use crate::bare::Bare;
+use crate::bare::{BATCHES_MIN, Bare, CONNECTIONS, SINGLES_MIN};
 use crate::caller::{Bodies, Caller};
 use crate::progress::Progress;
 use crate::report::{Bars, Limit, Table};
@@ -38,17 +38,16 @@ impl Worker for ByHand {
 
 /// Four callers, a hundred messages at a time.
 pub(crate) fn batches(context: &Context, bars: &mut Bars) {
-    compare(context, bars, &Shape { bar: "life_cycle_100", callers: 4, batch: 100, share_min: 0.5 });
+    compare(context, bars, &Shape { bar: "life_cycle_100", callers: 4, batch: 100, share_min: BATCHES_MIN });
 }
 
 /// Sixty-four callers, one message at a time.
 pub(crate) fn singles(context: &Context, bars: &mut Bars) {
-    compare(context, bars, &Shape { bar: "single_64", callers: 64, batch: 1, share_min: 0.7 });
+    compare(context, bars, &Shape { bar: "single_64", callers: 64, batch: 1, share_min: SINGLES_MIN });
 }
 
 struct Shape {
     bar: &'static str,
-    /// Each of the bare loop has a connection, and the store may open as many.
     callers: u64,
     batch: usize,
     /// What of the bare loop's rate the store must reach.
@@ -72,7 +71,7 @@ fn compare(context: &Context, bars: &mut Bars, shape: &Shape) {
         ratios.push(by_store.rate() / by_hand.rate());
     }
     println!(
-        "1 KiB, {} in the backlog; {} callers, and as many connections at most, {} at a time",
+        "1 KiB, {} in the backlog; {} callers, {} at a time; {CONNECTIONS}",
         context.scale.backlog, shape.callers, shape.batch
     );
     table.print();
@@ -88,7 +87,7 @@ async fn workers(context: &Context, shape: &Shape) -> (Vec<ByStore>, Vec<ByHand>
     let connections = usize::try_from(shape.callers).expect("a few");
     let mut caller = Caller::open(server, "bench", connections, BODY_BYTES).await;
     caller.load(context.scale.backlog, |_, _| ()).await;
-    Bare::table(server).await;
+    Bare::fresh(server).await;
     let mut bodies = Bodies::new(BODY_BYTES);
     let (mut store, mut bare) = (Vec::new(), Vec::new());
     for caller in caller.others(shape.callers) {
@@ -101,7 +100,7 @@ async fn workers(context: &Context, shape: &Shape) -> (Vec<ByStore>, Vec<ByHand>
         bare.first().expect("there are callers").bare.insert(&bodies.batch(part)).await;
         left -= part;
     }
-    server.execute("ANALYZE").await;
+    server.settle().await;
     futures::future::join_all(store.iter_mut().map(Worker::work)).await;
     futures::future::join_all(bare.iter_mut().map(Worker::work)).await;
     (store, bare)

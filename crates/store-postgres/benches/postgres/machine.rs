@@ -1,18 +1,20 @@
 //! The server that both arms use, and what the figures were measured on.
 
 use std::fs;
-use std::path::Path;
 use std::time::Duration;
 
+use redrive_store_postgres::{Options, PostgresStore};
 use redrive_test_servers::{Postgres, Settings};
 use tokio_postgres::NoTls;
+
+use crate::host::{self, spent, ticks};
+
+/// The store that the bench is about.
+pub(crate) type BenchStore = PostgresStore;
 
 /// What the store tells the planner. The bare loop gets the same.
 pub(crate) const PLANS: &str = "-c enable_seqscan=off -c enable_bitmapscan=off -c enable_hashjoin=off \
     -c enable_mergejoin=off -c jit=off -c plan_cache_mode=force_generic_plan";
-
-/// Ticks of a second in `/proc`, the same on every Linux that Rust runs on.
-const TICKS: u64 = 100;
 
 /// A PostgreSQL that was started for the bench, with its usual settings.
 #[derive(Debug)]
@@ -26,6 +28,18 @@ impl Server {
 
     pub(crate) fn url(&self) -> String {
         self.0.url()
+    }
+
+    /// A store in a schema of its own, which is empty.
+    pub(crate) async fn open_store(&self, schema: &str, connections: usize) -> BenchStore {
+        self.execute(&format!("DROP SCHEMA IF EXISTS {schema} CASCADE")).await;
+        let options = Options { schema: schema.to_owned(), connections, ..Options::new(self.url()) };
+        PostgresStore::open(options, [42; 32]).await.expect("it opens")
+    }
+
+    /// After a load: what the planner knows is true, and nothing is left to clean up.
+    pub(crate) async fn settle(&self) {
+        self.execute("VACUUM ANALYZE").await;
     }
 
     /// The answer of a query, as text.
@@ -50,15 +64,12 @@ impl Server {
         let children = children.unwrap_or_default();
         // Of the postmaster also what its children that ended have used.
         let ticks: u64 = children.split_whitespace().map(|child| ticks(child, 13..15)).sum();
-        Duration::from_millis((ticks + self::ticks(postmaster, 13..17)) * 1_000 / TICKS)
+        spent(ticks + self::ticks(postmaster, 13..17))
     }
 
     /// One line for each thing that the figures depend on.
     pub(crate) fn print_header(&self) {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        println!("cpu        {processors} x {}", cpu());
-        println!("kernel     {}", first_line("/proc/sys/kernel/osrelease"));
-        println!("filesystem {} at {}", filesystem(self.0.folder()), self.0.folder().display());
+        host::print(self.0.folder());
         let settings = ["server_version", "fsync", "synchronous_commit", "shared_buffers"];
         let settings = settings.map(|name| format!("{name} {}", self.ask(&format!("SHOW {name}"))));
         println!("postgres   {}", settings.join(", "));
@@ -68,34 +79,7 @@ impl Server {
     }
 }
 
-fn ticks(pid: &str, fields: std::ops::Range<usize>) -> u64 {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The name, in brackets, may hold spaces; what is behind it begins with the third field.
-    let Some((_, rest)) = stat.rsplit_once(") ") else { return 0 };
-    let rest: Vec<&str> = rest.split(' ').collect();
-    let wanted = rest.get(fields.start - 2..fields.end - 2).unwrap_or_default();
-    wanted.iter().filter_map(|field| field.parse::<u64>().ok()).sum()
-}
-
-fn cpu() -> String {
-    let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = info.lines().find(|line| line.starts_with("model name"));
-    model.and_then(|line| line.split_once(':')).map_or("unknown", |(_, name)| name.trim()).to_owned()
-}
-
-fn first_line(path: &str) -> String {
-    fs::read_to_string(path).unwrap_or_default().lines().next().unwrap_or("unknown").to_owned()
-}
-
-/// The type of the file system that is mounted nearest above `dir`.
-fn filesystem(dir: &Path) -> String {
-    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-    let mounted = mounts.lines().filter_map(|line| {
-        let mut words = line.split(' ').skip(1);
-        Some((words.next()?, words.next()?, words.next()?))
-    });
-    mounted
-        .filter(|(at, _, _)| dir.starts_with(at))
-        .max_by_key(|(at, _, _)| at.len())
-        .map_or_else(|| "unknown".to_owned(), |(_, kind, _)| kind.to_owned())
+/// Gives the connections of a store back.
+pub(crate) fn close(store: &BenchStore) {
+    store.close();
 }

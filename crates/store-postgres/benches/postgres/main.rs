@@ -21,6 +21,7 @@ pub(crate) mod bare;
 pub(crate) mod caller;
 pub(crate) mod copy;
 pub(crate) mod fairness;
+pub(crate) mod host;
 pub(crate) mod life_cycle;
 pub(crate) mod machine;
 pub(crate) mod pinned;
@@ -41,6 +42,9 @@ use arguments::Arguments;
 use machine::Server;
 use report::Bars;
 use scale::Scale;
+
+/// What the bench is called by who runs it.
+pub(crate) const NAME: &str = "bench-postgres";
 
 /// A group of figures that can be run alone.
 type Group = (&'static str, fn(&Context, &mut Bars));
@@ -65,7 +69,7 @@ fn main() -> ExitCode {
     match Arguments::parse(std::env::args().skip(1), &GROUPS.map(|(name, _)| name)) {
         Ok(arguments) => bench(&arguments),
         Err(problem) => {
-            eprintln!("bench-postgres: {problem}");
+            eprintln!("{NAME}: {problem}");
             ExitCode::from(2)
         }
     }

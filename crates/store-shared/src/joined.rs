@@ -6,44 +6,70 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use futures::future::join_all;
 use redrive_core::message::{Lane, MessageType, Source};
 use redrive_core::queue::QueueName;
+use redrive_core::time::{Millis, Timestamp};
 use redrive_store::{
     AckItem, Acked, Batch, EnqueueItem, EnqueueOutcome, Item, Judged, LaneChoice, LeaseRequest, Leased,
     Limit, NackItem, Now, Pick, QueueError, Settled, StoreError, Swept,
 };
 
-use crate::row::{millis, span};
-use crate::store::Shared;
 use crate::together::{Apart, Ask, Together};
 
-/// Most items of a call that is joined with others; a larger one is worth a statement of its own.
+/// Most items of a call that is joined with others; a larger one is worth a call of its own.
 const JOINED_ITEMS: usize = 16;
 
 /// What calls of a verb must have in common: the queue, the time, and whether dedup keys are among them, because those
-/// need more than one statement.
-type Key = (QueueName, Option<i64>, bool);
+/// need more than one step on some stores.
+type Key = (QueueName, Option<Timestamp>, bool);
 
 type Answer<T> = Result<Vec<T>, StoreError>;
 
 /// What leases must have in common besides.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct LeaseKey {
+struct LeaseKey {
     queue: QueueName,
-    at: Option<i64>,
-    time: Option<i64>,
+    at: Option<Timestamp>,
+    time: Option<Millis>,
     lane: Option<bool>,
     kinds: Vec<MessageType>,
     sources: Vec<Source>,
 }
 
 /// Nacks, and the chance that their judge gets; of those that go together the first one's is taken.
-pub(crate) struct Nacks(Vec<NackItem>, u64);
+struct Nacks(Vec<NackItem>, u64);
+
+/// A store whose calls can be joined. What it is handed here was asked for by one or several callers.
+#[async_trait]
+pub trait Alone: Send + Sync + 'static {
+    /// enqueue, as it is in [`redrive_store::Store`].
+    async fn enqueue_alone(
+        &self,
+        now: Now,
+        batch: &Batch<EnqueueItem>,
+    ) -> Result<Vec<EnqueueOutcome>, StoreError>;
+
+    /// ack, as it is in [`redrive_store::Store`].
+    async fn ack_alone(&self, now: Now, batch: &Batch<AckItem>) -> Result<Vec<Settled<Acked>>, StoreError>;
+
+    /// nack, as it is in [`redrive_store::Store`].
+    async fn nack_alone(
+        &self,
+        now: Now,
+        batch: &Batch<NackItem>,
+        seed: u64,
+    ) -> Result<Vec<Settled<Judged>>, StoreError>;
+
+    /// One lease for all who ask, who want the same and differ only in their names and in how many they want. The messages
+    /// are handed out in the order of the requests.
+    async fn lease_alone(&self, now: Now, requests: &[LeaseRequest]) -> Result<Leased, QueueError>;
+}
 
 /// The lines of all verbs that are joined.
 #[derive(Debug, Default)]
-pub(crate) struct Joints {
+pub struct Joints {
     enqueue: Arc<Together<Key, Vec<EnqueueItem>, Answer<EnqueueOutcome>>>,
     ack: Arc<Together<Key, Vec<AckItem>, Answer<Settled<Acked>>>>,
     nack: Arc<Together<Key, Nacks, Answer<Settled<Judged>>>>,
@@ -88,9 +114,9 @@ fn joins<'q, T>(batch: &'q Batch<T>, queue: impl Fn(&'q T) -> &'q QueueName) -> 
     (small && items.iter().all(|item| queue(item) == first)).then(|| first.clone())
 }
 
-fn at(now: Now) -> Option<i64> {
+fn at(now: Now) -> Option<Timestamp> {
     match now {
-        Now::At(at) => Some(millis(at)),
+        Now::At(at) => Some(at),
         Now::Store => None,
     }
 }
@@ -128,59 +154,65 @@ async fn as_one<T: Item + Clone, R, F: Future<Output = Answer<R>>>(
     }
 }
 
-impl Shared {
-    pub(crate) async fn enqueue_joined(
-        self: &Arc<Self>,
+impl Joints {
+    /// enqueue, together with whoever else asks for the same.
+    pub async fn enqueue<S: Alone>(
+        &self,
+        store: &Arc<S>,
         now: Now,
         batch: Batch<EnqueueItem>,
     ) -> Answer<EnqueueOutcome> {
         let Some(queue) = joins(&batch, |item| &item.queue) else {
-            return self.enqueue_alone(now, &batch).await;
+            return store.enqueue_alone(now, &batch).await;
         };
         let deduped = batch.items().iter().any(|item| item.draft.spec.dedup.is_some());
         let key = (queue, at(now), deduped);
-        let shared = Arc::clone(self);
+        let shared = Arc::clone(store);
         let work = move |asks| {
             let shared = Arc::clone(&shared);
             async move { as_one(asks, async |batch| shared.enqueue_alone(now, &batch).await).await }
         };
-        match self.joints.enqueue.call(key, batch.into_items(), work).await {
+        match self.enqueue.call(key, batch.into_items(), work).await {
             Ok(answer) => answer,
-            Err(Apart::Full(items)) => self.enqueue_alone(now, &rejoined(items)?).await,
+            Err(Apart::Full(items)) => store.enqueue_alone(now, &rejoined(items)?).await,
             Err(Apart::Lost) => Err(lost()),
         }
     }
 
-    pub(crate) async fn ack_joined(
-        self: &Arc<Self>,
+    /// ack, together with whoever else asks for the same.
+    pub async fn ack<S: Alone>(
+        &self,
+        store: &Arc<S>,
         now: Now,
         batch: Batch<AckItem>,
     ) -> Answer<Settled<Acked>> {
         let Some(queue) = joins(&batch, |item| &item.claim.queue) else {
-            return self.ack_alone(now, &batch).await;
+            return store.ack_alone(now, &batch).await;
         };
-        let shared = Arc::clone(self);
+        let shared = Arc::clone(store);
         let work = move |asks| {
             let shared = Arc::clone(&shared);
             async move { as_one(asks, async |batch| shared.ack_alone(now, &batch).await).await }
         };
-        match self.joints.ack.call((queue, at(now), false), batch.into_items(), work).await {
+        match self.ack.call((queue, at(now), false), batch.into_items(), work).await {
             Ok(answer) => answer,
-            Err(Apart::Full(items)) => self.ack_alone(now, &rejoined(items)?).await,
+            Err(Apart::Full(items)) => store.ack_alone(now, &rejoined(items)?).await,
             Err(Apart::Lost) => Err(lost()),
         }
     }
 
-    pub(crate) async fn nack_joined(
-        self: &Arc<Self>,
+    /// nack, together with whoever else asks for the same.
+    pub async fn nack<S: Alone>(
+        &self,
+        store: &Arc<S>,
         now: Now,
         batch: Batch<NackItem>,
         seed: u64,
     ) -> Answer<Settled<Judged>> {
         let Some(queue) = joins(&batch, |item| &item.claim.queue) else {
-            return self.nack_alone(now, &batch, seed).await;
+            return store.nack_alone(now, &batch, seed).await;
         };
-        let shared = Arc::clone(self);
+        let shared = Arc::clone(store);
         let work = move |asks: Vec<Nacks>| {
             let shared = Arc::clone(&shared);
             async move {
@@ -190,26 +222,28 @@ impl Shared {
             }
         };
         let ask = Nacks(batch.into_items(), seed);
-        match self.joints.nack.call((queue, at(now), false), ask, work).await {
+        match self.nack.call((queue, at(now), false), ask, work).await {
             Ok(answer) => answer,
-            Err(Apart::Full(nacks)) => self.nack_alone(now, &rejoined(nacks.0)?, seed).await,
+            Err(Apart::Full(nacks)) => store.nack_alone(now, &rejoined(nacks.0)?, seed).await,
             Err(Apart::Lost) => Err(lost()),
         }
     }
 
-    pub(crate) async fn lease_joined(
-        self: &Arc<Self>,
+    /// lease, together with whoever else asks for the same.
+    pub async fn lease<S: Alone>(
+        &self,
+        store: &Arc<S>,
         now: Now,
         request: LeaseRequest,
     ) -> Result<Leased, QueueError> {
         request.check()?;
         if request.pick != Pick::Fair || request.limit.get() > JOINED_ITEMS {
-            return self.lease_alone(now, &[request]).await;
+            return store.lease_alone(now, &[request]).await;
         }
         let key = LeaseKey {
             queue: request.queue.clone(),
             at: at(now),
-            time: request.time.map(span),
+            time: request.time,
             lane: match request.lane {
                 LaneChoice::Queue => None,
                 LaneChoice::Only(lane) => Some(lane == Lane::Retry),
@@ -217,30 +251,34 @@ impl Shared {
             kinds: request.filter.kinds.clone(),
             sources: request.filter.sources.clone(),
         };
-        let shared = Arc::clone(self);
+        let shared = Arc::clone(store);
         let work = move |asks: Vec<LeaseRequest>| {
             let shared = Arc::clone(&shared);
-            async move { shared.lease_as_one(now, asks).await }
+            async move { lease_as_one(&*shared, now, asks).await }
         };
-        match self.joints.lease.call(key, request, work).await {
+        match self.lease.call(key, request, work).await {
             Ok(answer) => answer,
-            Err(Apart::Full(request)) => self.lease_alone(now, &[request]).await,
+            Err(Apart::Full(request)) => store.lease_alone(now, &[request]).await,
             Err(Apart::Lost) => Err(lost().into()),
         }
     }
+}
 
-    async fn lease_as_one(&self, now: Now, asks: Vec<LeaseRequest>) -> Vec<Result<Leased, QueueError>> {
-        match self.lease_alone(now, &asks).await {
-            Ok(leased) => shares(leased, &asks),
-            Err(error) if asks.len() == 1 => vec![Err(error)],
-            Err(QueueError::Store(StoreError::OutcomeUnknown(cause))) => {
-                let cause = cause.to_string();
-                asks.iter().map(|_| Err(StoreError::OutcomeUnknown(cause.clone().into()).into())).collect()
-            }
-            Err(_) => {
-                let alone = asks.iter().map(|ask| self.lease_alone(now, std::slice::from_ref(ask)));
-                join_all(alone).await
-            }
+async fn lease_as_one<S: Alone>(
+    store: &S,
+    now: Now,
+    asks: Vec<LeaseRequest>,
+) -> Vec<Result<Leased, QueueError>> {
+    match store.lease_alone(now, &asks).await {
+        Ok(leased) => shares(leased, &asks),
+        Err(error) if asks.len() == 1 => vec![Err(error)],
+        Err(QueueError::Store(StoreError::OutcomeUnknown(cause))) => {
+            let cause = cause.to_string();
+            asks.iter().map(|_| Err(StoreError::OutcomeUnknown(cause.clone().into()).into())).collect()
+        }
+        Err(_) => {
+            let alone = asks.iter().map(|ask| store.lease_alone(now, std::slice::from_ref(ask)));
+            join_all(alone).await
         }
     }
 }

@@ -6,18 +6,19 @@ use std::time::Duration;
 /// Pauses that grow, each of them between a half and the whole of its length, so that those who failed together do not
 /// come back together.
 #[derive(Debug)]
-pub(crate) struct Pauses {
+pub struct Pauses {
     next: Duration,
     longest: Duration,
 }
 
 impl Pauses {
-    pub(crate) fn new(first: Duration, longest: Duration) -> Self {
+    /// From the first pause up to the longest.
+    pub fn new(first: Duration, longest: Duration) -> Self {
         Self { next: first, longest }
     }
 
     /// Waits, and longer the next time; answers how long at the most.
-    pub(crate) async fn wait(&mut self) -> Duration {
+    pub async fn wait(&mut self) -> Duration {
         let whole = self.next;
         self.next = (whole * 2).min(self.longest);
         // What a thread's hasher begins with is as random as a pause has to be.

@@ -1,7 +1,7 @@
-//! Calls of a kind that arrive while one is under way, and go together in the next statement.
+//! Calls of a kind that arrive while one is under way, and go together in the next one.
 //!
-//! A commit waits for the disk, and a statement costs more than the message in it: sixty-four callers with a message each
-//! would pay for sixty-four of them. Whoever comes first goes at once; who comes meanwhile waits for that one, and then
+//! A commit waits for the disk, and a statement or a script costs more than the message in it: sixty-four callers with a message
+//! each would pay for sixty-four of them. Whoever comes first goes at once; who comes meanwhile waits for that one, and then
 //! all who wait go as one. The work runs in a task of its own, so that a caller who goes away takes nobody along.
 
 use std::collections::{HashMap, VecDeque};
@@ -85,6 +85,8 @@ impl<K: Clone + Eq + Hash + Send + 'static, T: Ask, R: Send + 'static> Together<
                         // Whoever went away does not want it.
                         drop(answer.send(outcome));
                     }
+                    // Who has just been answered may have the next thing to ask, and goes with the next round if it may ask first.
+                    tokio::task::yield_now().await;
                 }
             });
         }
