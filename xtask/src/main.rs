@@ -8,7 +8,7 @@
 //! * [`model`] runs the model-based tests for as long as one likes.
 //! * [`fuzz`] feeds hostile bytes to every parser for as long as one likes.
 //! * [`deb`] makes the Debian package.
-//! * [`bench_engine`] measures the embedded store, [`bench_postgres`] the one on PostgreSQL, [`bench_bus`] the event bus.
+//! * [`bench_engine`] measures the embedded store, [`bench_server`] those on PostgreSQL and Redis, [`bench_bus`] the event bus.
 //! * [`command`] runs a child process and says why it failed; [`server`] runs a server for the length of a step; [`debian`]
 //!   and [`npm`] install what a step needs.
 //!
@@ -16,7 +16,7 @@
 
 mod bench_bus;
 mod bench_engine;
-mod bench_postgres;
+mod bench_server;
 mod browser;
 mod command;
 mod deb;
@@ -37,6 +37,7 @@ use std::env;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use bench_server::Server;
 use command::Failure;
 
 const USAGE: &str = "\
@@ -60,6 +61,8 @@ usage: cargo xtask <command>
   bench-postgres [--check] [--only GROUP[,GROUP]] [--messages N] [--quick]
                               the store on PostgreSQL beside a bare SKIP LOCKED loop, on a server of its own;
                               N messages pass under an old transaction (1000000 by default)
+  bench-redis [--check] [--only GROUP[,GROUP]] [--quick]
+                              the store on Redis beside a bare XADD, XREADGROUP, XACK, XDEL loop, on a server of its own
   deb                         the Debian package, in target/debian; it needs cargo-deb
   help                        this text";
 
@@ -107,7 +110,8 @@ fn dispatch(arguments: &[String]) -> Result<(), Exit> {
         "deb" => deb::run(&root(), flags),
         "bench-bus" => bench_bus::run(&root(), flags),
         "bench-engine" => bench_engine::run(&root(), flags),
-        "bench-postgres" => bench_postgres::run(&root(), flags),
+        "bench-postgres" => bench_server::run(&root(), Server::Postgres, flags),
+        "bench-redis" => bench_server::run(&root(), Server::Redis, flags),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");
             Ok(())
@@ -160,5 +164,6 @@ mod tests {
         assert!(refusal(&["bench-bus", "--fast"]).contains("`--fast`"));
         assert!(refusal(&["bench-engine", "--fast"]).contains("`--fast`"));
         assert!(refusal(&["bench-postgres", "--fast"]).contains("`--fast`"));
+        assert!(refusal(&["bench-redis", "--fast"]).contains("`--fast`"));
     }
 }

@@ -159,7 +159,9 @@ impl Shared {
                     .maybe(known.settings.max_waiting)
                     .number(known.settings.dedup_window.get());
             }
-            kinds.iter().for_each(|kind| kind.args(&mut args));
+            for kind in &kinds {
+                kind.args(&mut args);
+            }
             args.append(items);
             let mut answer = Reply::of(self.link.run(&self.link.scripts.enqueue, &keys, &args).await?)?;
             let status = answer.text()?;

@@ -36,6 +36,7 @@ pub(crate) mod measure;
 #[path = "../../../store-embedded/benches/engine/progress.rs"]
 pub(crate) mod progress;
 #[path = "../../../store-embedded/benches/engine/report.rs"]
+#[expect(dead_code, reason = "shared with bench-engine, which measures more")]
 pub(crate) mod report;
 #[path = "../../../store-postgres/benches/postgres/scale.rs"]
 #[expect(dead_code, reason = "shared with bench-postgres, which measures more")]

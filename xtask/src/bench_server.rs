@@ -9,18 +9,33 @@ use crate::Exit;
 use crate::bench_engine::value;
 use crate::command::{self, cargo};
 
-pub(crate) fn run(root: &Path, flags: &[String]) -> Result<(), Exit> {
-    let flags = checked(flags).map_err(Exit::Usage)?;
-    let mut command = cargo(
-        root,
-        &["bench", "--quiet", "--locked", "-p", "redrive-store-postgres", "--bench", "postgres", "--"],
-    );
+/// Which server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Server {
+    Postgres,
+    Redis,
+}
+
+impl Server {
+    /// The name of the command, the crate of the store, and its bench.
+    const fn names(self) -> [&'static str; 3] {
+        match self {
+            Self::Postgres => ["bench-postgres", "redrive-store-postgres", "postgres"],
+            Self::Redis => ["bench-redis", "redrive-store-redis", "redis"],
+        }
+    }
+}
+
+pub(crate) fn run(root: &Path, server: Server, flags: &[String]) -> Result<(), Exit> {
+    let flags = checked(server, flags).map_err(Exit::Usage)?;
+    let [_, store, bench] = server.names();
+    let mut command = cargo(root, &["bench", "--quiet", "--locked", "-p", store, "--bench", bench, "--"]);
     command.args(flags);
     Ok(command::run(command)?)
 }
 
 /// The flags for the bench, each known, with its value where it has one.
-fn checked(flags: &[String]) -> Result<Vec<String>, String> {
+fn checked(server: Server, flags: &[String]) -> Result<Vec<String>, String> {
     let mut passed: Vec<String> = Vec::new();
     let mut words = flags.iter();
     while let Some(flag) = words.next() {
@@ -31,12 +46,15 @@ fn checked(flags: &[String]) -> Result<Vec<String>, String> {
         match flag.as_str() {
             "--check" | "--quick" => {}
             "--only" => passed.push(value(flag, words.next())?),
-            "--messages" => {
+            "--messages" if server == Server::Postgres => {
                 let messages = value(flag, words.next())?;
                 let is_number = messages.parse::<u64>().is_ok_and(|messages| messages > 0);
                 passed.push(is_number.then_some(messages).ok_or("--messages needs a number")?);
             }
-            _ => return Err(format!("bench-postgres does not know `{flag}`")),
+            _ => {
+                let [name, ..] = server.names();
+                return Err(format!("{name} does not know `{flag}`"));
+            }
         }
     }
     Ok(passed)
@@ -48,7 +66,13 @@ mod tests {
 
     fn check_all(words: &[&str]) -> Result<Vec<String>, String> {
         let flags: Vec<String> = words.iter().map(ToString::to_string).collect();
-        checked(&flags)
+        checked(Server::Postgres, &flags)
+    }
+
+    #[test]
+    fn a_flag_belongs_to_its_bench() {
+        let flags = ["--messages".to_owned(), "20".to_owned()];
+        assert_eq!(checked(Server::Redis, &flags), Err("bench-redis does not know `--messages`".to_owned()));
     }
 
     #[test]
