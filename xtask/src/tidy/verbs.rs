@@ -29,6 +29,9 @@ const RULES: &str = "crates/core/src/lifecycle";
 const CONFORMANCE: &str = "crates/store-conformance";
 const CONFORMANCE_RULES: &str = "crates/store-conformance/src/rules";
 
+/// What stores on servers have in common: it carries verbs and knows none, so it owes no files.
+const COMMON: &str = "crates/store-shared";
+
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     if tree.has_folder(CORE) {
@@ -43,7 +46,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 /// Where each backend and the conformance suite keep their verbs; a crate that does not exist yet owes none.
 fn store_folders(tree: &Tree) -> Vec<String> {
     let manifests = tree.below("crates").filter_map(|(path, _)| path.strip_suffix("/Cargo.toml"));
-    let stores = manifests.filter(|root| root.starts_with("crates/store-"));
+    let stores = manifests.filter(|root| root.starts_with("crates/store-") && *root != COMMON);
     let verbs = |root: &str| {
         if root == CONFORMANCE { CONFORMANCE_RULES.to_owned() } else { format!("{root}/src") }
     };
@@ -99,6 +102,13 @@ mod tests {
     #[test]
     fn crates_that_do_not_exist_owe_nothing() {
         assert!(findings(&["README.md".to_owned()]).is_empty());
+    }
+
+    #[test]
+    fn only_what_stores_share_owes_nothing_of_what_begins_like_a_store() {
+        let beside = |root: &str| findings(&[layers(), vec![format!("{root}/Cargo.toml")]].concat()).len();
+        assert_eq!(beside(COMMON), 0);
+        assert_eq!(beside("crates/store-another"), VERBS.len());
     }
 
     #[test]

@@ -45,6 +45,7 @@ impl Server {
     }
 
     /// Nothing is done behind the back of a server that has no more to do.
+    #[expect(clippy::unused_async, reason = "shared with bench-postgres, whose server has something to do")]
     pub(crate) async fn settle(&self) {}
 
     /// The answer to a command, as text.
