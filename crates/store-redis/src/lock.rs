@@ -1,5 +1,7 @@
 //! A lock over all instances: `SET NX PX` with a token, let go by its owner alone, and ended by itself.
 //!
+//! [`Lock`] is held for one call, which waits for it; the locks of the port are held for as long as their owner says so.
+//!
 //! It saves work and keeps people from stepping on each other's toes; whatever is done under it is right without it, because a lock
 //! that ended while its owner was stopped is somebody else's.
 
@@ -7,10 +9,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::Value;
+use redrive_core::time::Millis;
+use redrive_store::LockClaim;
 use redrive_store_shared::Pauses;
 
 use crate::error::{Fault, unavailable};
 use crate::link::{Args, Link};
+use crate::reply;
+use crate::store::Shared;
 
 /// How long a lock is held, if nobody lets go of it.
 const LIFETIME: Duration = Duration::from_secs(30);
@@ -53,5 +59,21 @@ impl Drop for Lock {
             // One that is not let go ends by itself.
             drop(link.run(&link.scripts.lock_release, &[key], &args).await);
         });
+    }
+}
+
+impl Shared {
+    pub(crate) async fn hold_lock(&self, claim: &LockClaim, lifetime: Millis) -> Result<bool, Fault> {
+        let mut args = Args::default();
+        args.push(claim.token.to_string()).number(lifetime.get());
+        let key = self.link.keys.lock(claim.name.as_str());
+        Ok(reply::number(self.link.run(&self.link.scripts.lock_hold, &[key], &args).await?)? > 0)
+    }
+
+    pub(crate) async fn release_lock(&self, claim: &LockClaim) -> Result<bool, Fault> {
+        let mut args = Args::default();
+        args.push(claim.token.to_string());
+        let key = self.link.keys.lock(claim.name.as_str());
+        Ok(reply::number(self.link.run(&self.link.scripts.lock_release, &[key], &args).await?)? > 0)
     }
 }

@@ -83,6 +83,7 @@ scripts! {
     registry_write: adds = ["registry_write"];
     log_append: adds = ["base", "log_append"];
     log_trim: moves = ["log_trim"];
+    lock_hold: moves = ["lock_hold"];
     lock_release: moves = ["lock_release"];
     meet: adds = ["meet"];
     fence: moves = ["fence"];

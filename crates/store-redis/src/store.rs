@@ -14,9 +14,9 @@ use redrive_core::time::{Millis, Timestamp};
 use redrive_store::{
     AckItem, Acked, Append, Batch, Bulk, BuryItem, Capabilities, CountBy, Counts, CreateQueue, DeleteQueue,
     EnqueueItem, EnqueueOutcome, Entry, EntryKey, EntryKind, EntryName, ExpireRequest, ExtendItem,
-    FailureGroup, Judged, KnownClock, LeaseRequest, Leased, Limit, ListRequest, Listener, LogName, LogRange,
-    LogRecord, NackItem, NextDue, Now, Page, PauseQueue, QueueError, QueueStats, ReleaseItem, Released,
-    Selection, Settled, Signal, Store, StoreError, SweepRequest, UpdateQueue, WriteOutcome, Writes,
+    FailureGroup, Judged, KnownClock, LeaseRequest, Leased, Limit, ListRequest, Listener, LockClaim, LogName,
+    LogRange, LogRecord, NackItem, NextDue, Now, Page, PauseQueue, QueueError, QueueStats, ReleaseItem,
+    Released, Selection, Settled, Signal, Store, StoreError, SweepRequest, UpdateQueue, WriteOutcome, Writes,
 };
 use redrive_store_shared::{Alone, Joints};
 
@@ -368,5 +368,18 @@ impl Store for RedisStore {
 
     fn listen(&self) -> Option<Box<dyn Listener>> {
         Some(Box::new(Ear::new(Arc::clone(&self.0.link), self.0.name.clone())))
+    }
+
+    async fn hold_lock(
+        &self,
+        _now: Timestamp,
+        claim: &LockClaim,
+        lifetime: Millis,
+    ) -> Result<bool, StoreError> {
+        self.0.store_call(|| self.0.hold_lock(claim, lifetime)).await
+    }
+
+    async fn release_lock(&self, claim: &LockClaim) -> Result<bool, StoreError> {
+        self.0.store_call(|| self.0.release_lock(claim)).await
     }
 }

@@ -7,14 +7,14 @@ use redrive_core::lifecycle::Reschedule;
 use redrive_core::message::{Message, MessageId, Note};
 use redrive_core::queue::{Queue, QueueName};
 use redrive_core::receipt::ReceiptKey;
-use redrive_core::time::Timestamp;
+use redrive_core::time::{Millis, Timestamp};
 
 use crate::{
     AckItem, Acked, Append, Batch, Bulk, BuryItem, Capabilities, CountBy, Counts, CreateQueue, DeleteQueue,
     EnqueueItem, EnqueueOutcome, Entry, EntryKey, EntryKind, EntryName, ExpireRequest, ExtendItem,
-    FailureGroup, Filter, Judged, LeaseRequest, Leased, Limit, ListRequest, Listener, LogName, LogRange,
-    LogRecord, NackItem, NextDue, Now, Page, PauseQueue, QueueError, QueueStats, ReleaseItem, Released,
-    Selection, Settled, Signal, StoreError, SweepRequest, UpdateQueue, WriteOutcome, Writes,
+    FailureGroup, Filter, Judged, LeaseRequest, Leased, Limit, ListRequest, Listener, LockClaim, LogName,
+    LogRange, LogRecord, NackItem, NextDue, Now, Page, PauseQueue, QueueError, QueueStats, ReleaseItem,
+    Released, Selection, Settled, Signal, StoreError, SweepRequest, UpdateQueue, WriteOutcome, Writes, lock,
 };
 
 /// What keeps the queues. See the crate's page for the rules that hold for every method.
@@ -189,5 +189,21 @@ pub trait Store: Debug + Send + Sync {
     /// Hears what the other instances tell, and never what this one told itself. `None` where there are no others.
     fn listen(&self) -> Option<Box<dyn Listener>> {
         None
+    }
+
+    /// Takes a lock that nobody holds, or keeps it for longer; says whether the claim's token holds it now. It is free again once
+    /// `lifetime` has passed without another call, by `now` or, where the server behind a store ends locks itself, by its clock.
+    async fn hold_lock(
+        &self,
+        now: Timestamp,
+        claim: &LockClaim,
+        lifetime: Millis,
+    ) -> Result<bool, StoreError> {
+        lock::hold(self, now, claim, lifetime).await
+    }
+
+    /// Lets go of a lock, if the claim's token still holds it; says whether it did.
+    async fn release_lock(&self, claim: &LockClaim) -> Result<bool, StoreError> {
+        lock::release(self, claim).await
     }
 }

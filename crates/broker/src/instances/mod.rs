@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use redrive_core::queue::QueueName;
 use redrive_core::time::Millis;
-use redrive_store::{EntryKey, EntryKind, EntryName};
+use redrive_store::{EntryKey, EntryKind, EntryName, LockToken};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
@@ -40,6 +40,10 @@ impl InstanceToken {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes)?;
         Ok(Self(u128::from_be_bytes(bytes)))
+    }
+
+    pub(crate) fn for_locks(self) -> LockToken {
+        LockToken::new(self.0)
     }
 
     /// Half of it, where there is room for no more.

@@ -1,7 +1,7 @@
 //! The server on Redis, as one of several, and on a cluster.
 
 use redrive_test_servers::{AppendFsync, Redis, RedisSettings};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::server::Server;
 use crate::shared::{Lock, SharedStore, eventually, fails};
@@ -26,10 +26,11 @@ impl SharedStore for Keys {
     }
 
     async fn sweeper(&self) -> Option<Lock> {
-        let held = self.0.command(&["HGET", &format!("{SHARED}entries:lock"), "sweep.expire"]).unwrap();
-        let (version, value) = held.split_once(' ')?;
-        let value: Value = serde_json::from_str(value).unwrap();
-        Some(Lock { token: value["token"].as_str().unwrap().to_owned(), version: version.parse().unwrap() })
+        let key = format!("{SHARED}lock:sweep.expire");
+        let (token, end) =
+            (self.0.command(&["GET", &key]).unwrap(), self.0.command(&["PEXPIRETIME", &key]).unwrap());
+        // It may have ended between the two.
+        Some(Lock { token, version: end.parse().unwrap() }).filter(|lock| lock.version > 0)
     }
 
     async fn kept(&self) -> (i64, i64) {

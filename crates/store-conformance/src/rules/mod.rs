@@ -53,6 +53,7 @@ mod lapse;
 mod lease;
 mod limits;
 mod list;
+mod lock;
 mod log;
 mod r#move;
 mod nack;
@@ -103,6 +104,7 @@ pub(crate) fn all() -> Vec<Rule> {
         arrows::rules(),
         breaker::rules(),
         registry::rules(),
+        lock::rules(),
         log::rules(),
         signal::rules(),
     ]

@@ -8,13 +8,13 @@ use redrive_core::lifecycle::Reschedule;
 use redrive_core::message::{Message, MessageId, Note};
 use redrive_core::queue::{Queue, QueueName};
 use redrive_core::receipt::ReceiptKey;
-use redrive_core::time::Timestamp;
+use redrive_core::time::{Millis, Timestamp};
 use redrive_store::{
     AckItem, Acked, Append, Batch, Bulk, BuryItem, Capabilities, CountBy, Counts, CreateQueue, DeleteQueue,
     EnqueueItem, EnqueueOutcome, Entry, EntryKey, EntryKind, EntryName, ExpireRequest, ExtendItem,
-    FailureGroup, Judged, LeaseRequest, Leased, Limit, ListRequest, Listener, LogName, LogRange, LogRecord,
-    NackItem, NextDue, Now, Page, PauseQueue, QueueError, QueueStats, ReleaseItem, Released, Selection,
-    Settled, Signal, Store, StoreError, SweepRequest, UpdateQueue, WriteOutcome, Writes,
+    FailureGroup, Judged, LeaseRequest, Leased, Limit, ListRequest, Listener, LockClaim, LogName, LogRange,
+    LogRecord, NackItem, NextDue, Now, Page, PauseQueue, QueueError, QueueStats, ReleaseItem, Released,
+    Selection, Settled, Signal, Store, StoreError, SweepRequest, UpdateQueue, WriteOutcome, Writes,
 };
 use redrive_store_conformance::{Instance, Memory, Setup, Subject};
 
@@ -84,6 +84,8 @@ calls! {
     log_read(log: &LogName, range: LogRange, limit: Limit) -> Result<Vec<LogRecord>, StoreError>;
     log_trim(log: &LogName, horizon: Timestamp) -> Result<u64, StoreError>;
     tell(signals: Vec<Signal>) -> Result<(), StoreError>;
+    hold_lock(now: Timestamp, claim: &LockClaim, lifetime: Millis) -> Result<bool, StoreError>;
+    release_lock(claim: &LockClaim) -> Result<bool, StoreError>;
 }
 
 #[derive(Debug)]

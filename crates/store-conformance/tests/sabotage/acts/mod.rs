@@ -13,7 +13,7 @@ use crate::wrap::{Sabotage, Saboteur};
 pub(crate) enum ByHistories {
     /// They can.
     Found,
-    /// They accept any lawful choice of whose turn it is, read queues that fit on one page, and never end a bulk verb early.
+    /// They accept any lawful choice of whose turn it is, read queues that fit on one page, ask for no locks, and never end a bulk verb early.
     NotSeen,
 }
 
@@ -81,6 +81,7 @@ acts! {
     serving::ProbeBurnsAttempts: "breaker::an_open_breaker_burns_no_attempt", Found;
     serving::MoreIsNeverSaid: "lease::more_leases_ran_out_than_one_call_ends", Found;
     serving::NamesAreFolded: "signal::whatever_may_be_told_arrives_as_it_was", NotSeen;
+    serving::LocksAreAnybodys: "lock::only_its_owner_lets_go_of_a_lock", NotSeen;
     serving::LogsHaveOneDirection: "log::records_are_read_back_from_anywhere", Found;
     serving::StepsHaveNoEnd: "discard::a_step_ends_where_it_is_told", NotSeen;
     serving::CursorSkipsOne: "list::pages_go_on_where_the_last_one_ended", NotSeen;

@@ -1,16 +1,16 @@
 //! What goes wrong when messages are handed out, looked at, swept or kept.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use redrive_core::message::{Message, MessageId, State};
 use redrive_core::queue::QueueName;
-use redrive_core::time::Timestamp;
+use redrive_core::time::{Millis, Timestamp};
 use redrive_store::{
     AckItem, Acked, Batch, Bulk, Expect, Filter, LeaseRequest, LeaseTarget, Leased, Limit, ListRequest,
-    LogName, LogRange, LogRecord, Now, Page, Pick, QueueError, QueueStats, ReleaseItem, Selection, Settled,
-    Signal, Store, StoreError, Write, WriteOutcome, Writes,
+    LockClaim, LogName, LogRange, LogRecord, Now, Page, Pick, QueueError, QueueStats, ReleaseItem, Selection,
+    Settled, Signal, Store, StoreError, Write, WriteOutcome, Writes,
 };
 
 use super::shifted;
@@ -255,5 +255,37 @@ impl Sabotage for NamesAreFolded {
     async fn tell(&self, store: &dyn Store, signals: Vec<Signal>) -> Result<(), StoreError> {
         let folded = |signal: Signal| Signal::decode(&signal.encode().to_lowercase());
         store.tell(signals.into_iter().filter_map(folded).collect()).await
+    }
+}
+
+/// A lock is let go of by whoever says so, as by a bare DEL.
+#[derive(Debug, Default)]
+pub(super) struct LocksAreAnybodys(Mutex<Option<LockClaim>>);
+
+impl LocksAreAnybodys {
+    fn held(&self) -> MutexGuard<'_, Option<LockClaim>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Sabotage for LocksAreAnybodys {
+    async fn hold_lock(
+        &self,
+        store: &dyn Store,
+        now: Timestamp,
+        claim: &LockClaim,
+        lifetime: Millis,
+    ) -> Result<bool, StoreError> {
+        let is_held = store.hold_lock(now, claim, lifetime).await?;
+        if is_held {
+            *self.held() = Some(claim.clone());
+        }
+        Ok(is_held)
+    }
+
+    async fn release_lock(&self, store: &dyn Store, claim: &LockClaim) -> Result<bool, StoreError> {
+        let held = self.held().take().unwrap_or_else(|| claim.clone());
+        store.release_lock(&held).await
     }
 }
