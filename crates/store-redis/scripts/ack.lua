@@ -1,11 +1,13 @@
 -- ack: leased → gone | done. The word of a queue is whether it retains what is done.
+--
+-- What was acked is answered by its line alone, and its class in a list of its own: a table for each would cost more than the rest.
 local refused = refusals(function() return 'n' end)
 if refused then return { 'ok', now_of(), refused } end
 
 -- What an ack needs of a message that will be gone and of which nothing else is kept.
 local HELD = '^l %d+ %d+ %d %S+ (%d+) %d+ %d+ (%d+) %S+ %S+ (%d+) %d+ %d+ %- %S+ (%S+) %S+ %S+ (%S+) %S+$'
 
-local answers = {}
+local answers, classes_of = {}, {}
 for _, queue in ipairs(queues) do
   local retain = queue.word == '1'
   local entries, deadlines, ids, retries, classes, acked = {}, {}, {}, {}, {}, 0
@@ -17,24 +19,24 @@ for _, queue in ipairs(queues) do
     queue.touched[id] = true
     acked = acked + 1
     entries[acked], deadlines[acked] = entry, lease .. ':' .. id
-    return { 'e', pair_of(queue, class), line }
+    return line, pair_of(queue, class)
   end
   for at, i in ipairs(queue.items) do
     local id, line = queue.asked[at], lines[i]
     if queue.touched[id] then
       -- What an earlier item acked is taken away once all are seen.
-      answers[i] = { 'n' }
+      answers[i], classes_of[i] = 'n', ''
     else
       local attempts, redrives, class, lease, entry
       if line and not retain then attempts, redrives, class, lease, entry = string.match(line, HELD) end
       if lease and lease == word(i, 3) and string.sub(lease, 1, 4) >= queue.fence then
-        answers[i] = ends(id, lease, entry, class, line)
+        answers[i], classes_of[i] = ends(id, lease, entry, class, line)
         if attempts ~= '1' or redrives ~= '0' then retries[#retries + 1] = id end
         gone(id, class)
       else
         local m, why = held(i)
         if m then
-          answers[i] = ends(id, m.lease, m.entry, m.class, line)
+          answers[i], classes_of[i] = ends(id, m.lease, m.entry, m.class, line)
           if lane_of(m) == 'r' then retries[#retries + 1] = id end
           let_go(queue, id, m)
           if retain then
@@ -47,7 +49,7 @@ for _, queue in ipairs(queues) do
             gone(id, m.class)
           end
         else
-          answers[i] = { why }
+          answers[i], classes_of[i] = why, ''
         end
       end
     end
@@ -67,4 +69,4 @@ for _, queue in ipairs(queues) do
   end
   close(queue)
 end
-return { 'ok', now_of(), answers }
+return { 'ok', now_of(), answers, classes_of }

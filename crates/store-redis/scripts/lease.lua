@@ -62,29 +62,35 @@ end
 
 if paused_until and queue.now < paused_until then
   close(queue)
-  return { 'ok', queue.now, 0, {} }
+  return { 'ok', queue.now, 0, {}, {} }
 end
 
 local function spent(m)
+  if m.deliveries == '0' then return false end
   local max = m.max or max_attempts
-  return (max and m.attempts >= max) or (max_deliveries and m.deliveries - m.before >= max_deliveries)
+  return (max and tonumber(m.attempts) >= max) or (max_deliveries and m.deliveries - m.before >= max_deliveries)
 end
 
 local retries_left = math.huge
 if retries_max then retries_left = math.max(0, retries_max - redis.call('SCARD', queue.at .. 'retries')) end
 
 -- What a lease needs of a message that is ready. What stays as it is stays in one piece: the words before its counts, and those
--- behind them.
+-- behind them. What is seldom looked at as a number stays a text.
 local READY = '^r (%d+ (%d+) %d (%S+)) (%d+) (%d+) ((%d+) %d+ (%S+) (%S+) %d+ (%d+) %d+ (%S+) %S+)$'
 
 local function ready(line, id, lane)
   local head, place, expires, attempts, deliveries, tail, before, max, time, load, kept = string.match(line, READY)
   if not head then return false end
   return {
-    id = id, lane = lane, head = head, place = tonumber(place), expires = tonumber(expires), attempts = tonumber(attempts),
-    deliveries = tonumber(deliveries), tail = tail, before = tonumber(before), max = tonumber(max), time = tonumber(time),
+    id = id, lane = lane, head = head, place = place, expires = expires ~= '-' and tonumber(expires), attempts = attempts,
+    deliveries = deliveries, tail = tail, before = before, max = max ~= '-' and tonumber(max), time = time ~= '-' and tonumber(time),
     load = tonumber(load), kept = kept,
   }
+end
+
+-- One more of what is counted.
+local function one_more(number)
+  return number == '0' and '1' or text(number + 1)
 end
 
 -- A line from which this call takes: what is first in it, read ahead, and how much of it was passed.
@@ -133,7 +139,7 @@ function Line:peek()
     end
     if self.ahead[self.next] == nil then fetch({ self }) end
     local m = self.ahead[self.next]
-    if m and m.place == tonumber(self:begins()) then
+    if m and m.place == self:begins() then
       if m.expires and m.expires <= queue.now then
         self:pass()
       elseif spent(m) then
@@ -179,7 +185,7 @@ function Key:peek()
   for _, line in ipairs(self.lines) do
     if first and line.priority < from.priority then break end
     local m = line:peek()
-    if m and (not first or m.place < first.place) then first, from = m, line end
+    if m and (not first or tonumber(m.place) < tonumber(first.place)) then first, from = m, line end
   end
   return first, from
 end
@@ -436,12 +442,15 @@ end
 
 if probe then pick_probe() else pick_fairly() end
 
-local answer = {}
+-- Of each message its id, its line and its content; and what else is kept of whom, under which letter. Both are flat: a table for
+-- each message would cost as much as its commands.
+local answer, kept = {}, {}
 if #picked > 0 then
-  local lines, deadlines, ids, letters, retries, timed = {}, {}, {}, {}, {}, {}
+  local lines, deadlines, ids, retries, timed = {}, {}, {}, {}, {}
   local number = (reserved or redis.call('HINCRBY', KEYS[3], 'leases', #picked) - #picked + 1) - 1
   queue.leases = number + #picked
   local stream, now, until_when, until_text = queue.at .. 's', text(queue.now), nil, nil
+  local name = epoch .. '%012x'
   local asker, wants = askers - 3, 0
   local reads = {}
   for i, m in ipairs(picked) do
@@ -454,20 +463,21 @@ if #picked > 0 then
     wants = wants - 1
     if m.lane == 'r' then retries[#retries + 1] = id end
     if m.expires then timed[#timed + 1] = id end
-    local lease = epoch .. string.format('%012x', number + i)
+    local lease = string.format(name, number + i)
     local deadline = math.min(queue.now + math.min(asked or m.time or lease_timeout, max_lease), 253402300799999)
     -- A number is written out wherever it goes; most leases of a call end together.
     if deadline ~= until_when then until_when, until_text = deadline, text(deadline) end
     local entry = redis.call('XADD', stream, '*', 'message', id)
-    local line = 'l ' .. m.head .. ' ' .. (m.attempts + 1) .. ' ' .. (m.deliveries + 1) .. ' ' .. m.tail .. ' ' .. lease .. ' ' .. now
+    local line = 'l ' .. m.head .. ' ' .. one_more(m.attempts) .. ' ' .. one_more(m.deliveries) .. ' ' .. m.tail .. ' ' .. lease .. ' ' .. now
       .. ' ' .. until_text .. ' ' .. entry .. ' ' .. ARGV[asker + 2]
     lines[2 * i - 1], lines[2 * i] = id, line
     deadlines[2 * i - 1], deadlines[2 * i] = until_text, lease .. ':' .. id
     ids[i] = id
-    answer[i] = { id, line }
+    answer[3 * i - 2], answer[3 * i - 1] = id, line
     if m.kept ~= '-' then
       for letter in string.gmatch(m.kept, '%a') do
-        letters[#letters + 1] = { i, letter, redis.call('HGET', queue.at .. KEPT[letter], id) }
+        local n = #kept
+        kept[n + 1], kept[n + 2], kept[n + 3] = i, letter, redis.call('HGET', queue.at .. KEPT[letter], id)
       end
     end
   end
@@ -482,12 +492,8 @@ if #picked > 0 then
     redis.call('ZREM', queue.at .. 'tries', unpack(retries))
     redis.call('SADD', queue.at .. 'retries', unpack(retries))
   end
-  for i, body in ipairs(redis.call('HMGET', queue.at .. 'b', unpack(ids))) do answer[i][3] = body end
-  for _, kept in ipairs(letters) do
-    table.insert(answer[kept[1]], kept[2])
-    table.insert(answer[kept[1]], kept[3])
-  end
+  for i, body in ipairs(redis.call('HMGET', queue.at .. 'b', unpack(ids))) do answer[3 * i] = body end
   count(queue, 'lease', #picked)
 end
 close(queue)
-return { 'ok', queue.now, more, answer }
+return { 'ok', queue.now, more, answer, kept }

@@ -78,7 +78,26 @@ fn args(
     args
 }
 
-/// A message as `scripts/lease.lua` answers it: its id, its line, its content, and what is kept of it under which letter.
+/// Messages as `scripts/lease.lua` answers them: of each its id, its line and its content, and behind all of them what else is kept
+/// of which under which letter.
+fn messages(queue: &QueueName, mut each: Reply, mut kept: Reply) -> Result<Vec<Message>, StoreError> {
+    let mut messages = Vec::with_capacity(each.len() / 3);
+    while each.len() > 0 {
+        let (id, words) = (each.id()?, Words::read(&each.text()?)?);
+        let mut message = words.message(queue, id, read_pair(" ")?);
+        read_content(&mut message, &each.bytes()?)?;
+        messages.push(message);
+    }
+    while kept.len() > 0 {
+        let (number, letter) = (kept.number()?, kept.text()?);
+        let whose = usize::try_from(number).ok().and_then(|number| messages.get_mut(number.checked_sub(1)?));
+        let message = whose.ok_or_else(|| damaged("the number of a message", number))?;
+        read_kept(message, &letter, &kept.bytes()?)?;
+    }
+    Ok(messages)
+}
+
+/// A message as `scripts/read.lua` answers it: its id, its line, its content, and what is kept of it under which letter.
 pub(crate) fn message(queue: &QueueName, mut from: Reply) -> Result<Message, StoreError> {
     let (id, words) = (from.id()?, Words::read(&from.text()?)?);
     let mut message = words.message(queue, id, read_pair(" ")?);
@@ -119,8 +138,7 @@ impl Shared {
                 "ok" => {
                     let (at, more) = (answer.time()?, answer.number()? > 0);
                     self.saw(now, at);
-                    let messages = answer.replies()?.into_iter().map(|from| message(&request.queue, from));
-                    let messages = messages.collect::<Result<Vec<_>, _>>();
+                    let messages = messages(&request.queue, answer.reply()?, answer.reply()?);
                     let messages = messages.map_err(|error| {
                         // They are leased, and nobody gets them: their leases will run out.
                         tracing::error!(%error, queue = %request.queue, "what was leased cannot be read");

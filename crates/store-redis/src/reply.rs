@@ -21,6 +21,18 @@ impl Reply {
         }
     }
 
+    /// What a script says of an item: several pieces, or one; that is a letter where it was refused, and otherwise its line.
+    pub(crate) fn of_item(item: Value, class: Value) -> Result<Self, StoreError> {
+        match item {
+            Value::BulkString(line) if line.len() > 1 => {
+                let done = Value::SimpleString("e".to_owned());
+                Ok(Self(vec![done, class, Value::BulkString(line)].into_iter()))
+            }
+            letter @ Value::BulkString(_) => Ok(Self(vec![letter].into_iter())),
+            several => Self::of(several),
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }

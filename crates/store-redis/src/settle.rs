@@ -168,7 +168,9 @@ impl Shared {
                 continue;
             }
             let now = answer.time()?;
-            for ((at, known), mut from) in sent.into_iter().zip(answer.replies()?) {
+            let (mut items, mut classes) = (answer.reply()?, answer.reply()?);
+            for (at, known) in sent {
+                let mut from = Reply::of_item(items.next(), classes.next())?;
                 let one = match from.text()?.as_str() {
                     "e" => Settled::Applied((known, now, from)),
                     "n" => Settled::NotFound,
