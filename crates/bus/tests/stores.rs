@@ -1,5 +1,5 @@
-//! The bus on every store that keeps something: on the journal, over the end of a process; on PostgreSQL, by two instances that
-//! know nothing of each other. Time is the real one here; what is waited for is a signal.
+//! The bus on every store that keeps something: on the journal, over the end of a process; on PostgreSQL, Redis and a cluster of
+//! Redis, by two instances that know nothing of each other. Time is the real one here; what is waited for is a signal.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -19,7 +19,8 @@ use redrive_core::subscription::SubscriptionId;
 use redrive_core::time::{Millis, Timestamp};
 use redrive_store::Store;
 use redrive_store_embedded::EmbeddedStore;
-use redrive_store_postgres::{Durability, Options, PostgresStore};
+use redrive_store_postgres::PostgresStore;
+use redrive_store_redis::RedisStore;
 use tokio::sync::mpsc;
 
 /// The time of whatever store it is.
@@ -179,44 +180,80 @@ async fn the_journal_keeps_topics_subscriptions_and_events() {
     instance.stop().await;
 }
 
-async fn postgres(schema: &str) -> Arc<PostgresStore> {
-    let url = redrive_test_servers::shared_postgres_url();
-    let options = Options {
-        durability: Durability::Any,
-        schema: schema.to_owned(),
-        connections: 4,
-        ..Options::new(url)
+/// Where several instances can be.
+#[derive(Debug, Clone, Copy)]
+enum Server {
+    Postgres,
+    Redis,
+    Cluster,
+}
+
+impl Server {
+    /// An instance among those of the same name. The shared servers keep nothing over a power cut.
+    async fn instance(self, name: &str) -> Instance {
+        let name = format!("bus_{name}_{}", std::process::id());
+        if let Self::Postgres = self {
+            let options = redrive_store_postgres::Options {
+                durability: redrive_store_postgres::Durability::Any,
+                schema: name,
+                connections: 4,
+                ..redrive_store_postgres::Options::new(redrive_test_servers::shared_postgres_url())
+            };
+            let store = PostgresStore::open(options, [42; 32]).await.unwrap();
+            let clock = store.clock();
+            return Instance::new(Arc::new(store), move || clock.now()).await;
+        }
+        let url = match self {
+            Self::Cluster => redrive_test_servers::shared_redis_cluster_url(),
+            _ => redrive_test_servers::shared_redis_url(),
+        };
+        let options = redrive_store_redis::Options {
+            durability: redrive_store_redis::Durability::Any,
+            prefix: name,
+            ..redrive_store_redis::Options::new(url)
+        };
+        let store = RedisStore::open(options, [42; 32]).await.unwrap();
+        let clock = store.clock();
+        Instance::new(Arc::new(store), move || clock.now()).await
+    }
+}
+
+/// Runs tests, each a function of a server, on every server.
+macro_rules! on_every_server {
+    ($($test:ident),+ $(,)?) => {
+        on_every_server!(@one postgres, Postgres, $($test),+);
+        on_every_server!(@one redis, Redis, $($test),+);
+        on_every_server!(@one redis_cluster, Cluster, $($test),+);
     };
-    Arc::new(PostgresStore::open(options, [42; 32]).await.unwrap())
+    (@one $name:ident, $server:ident, $($test:ident),+) => {
+        mod $name {
+            $(#[tokio::test]
+            async fn $test() {
+                super::$test(super::Server::$server).await;
+            })+
+        }
+    };
 }
 
-async fn instance(schema: &str) -> Instance {
-    let store = postgres(schema).await;
-    let clock = store.clock();
-    Instance::new(store, move || clock.now()).await
-}
+on_every_server!(
+    it_keeps_topics_subscriptions_and_events,
+    what_one_instance_does_to_subscriptions_the_others_know_before_they_publish,
+    a_sequence_goes_through_handlers_at_different_instances,
+);
 
-fn schema(name: &str) -> String {
-    format!("bus_{name}_{}", std::process::id())
-}
-
-#[tokio::test]
-async fn postgres_keeps_topics_subscriptions_and_events() {
-    let schema = schema("life");
-    let one = instance(&schema).await;
+async fn it_keeps_topics_subscriptions_and_events(server: Server) {
+    let one = server.instance("life").await;
     life(&one).await;
     one.stop().await;
-    let other = instance(&schema).await;
+    let other = server.instance("life").await;
     assert_eq!(other.bus.subscriptions(None, redrive_store::Limit::MAX).await.unwrap().len(), 5);
     other.stop().await;
 }
 
 /// A subscription that was created at one instance gets whatever is published at another from then on, without a moment
 /// between; one that was deleted gets nothing more. Handlers are where they are.
-#[tokio::test]
-async fn what_one_instance_does_to_subscriptions_the_others_know_before_they_publish() {
-    let schema = schema("two");
-    let (one, other) = (instance(&schema).await, instance(&schema).await);
+async fn what_one_instance_does_to_subscriptions_the_others_know_before_they_publish(server: Server) {
+    let (one, other) = (server.instance("two").await, server.instance("two").await);
     let (tell, mut told) = mpsc::channel(64);
     for n in 0..20 {
         let (name, topic) = (format!("s{n}"), format!("topic.{n}"));
@@ -232,10 +269,8 @@ async fn what_one_instance_does_to_subscriptions_the_others_know_before_they_pub
 }
 
 /// Where handlers run one after another, and each is at another instance, an event goes from one to the other.
-#[tokio::test]
-async fn a_sequence_goes_through_handlers_at_different_instances() {
-    let schema = schema("line");
-    let (one, other) = (instance(&schema).await, instance(&schema).await);
+async fn a_sequence_goes_through_handlers_at_different_instances(server: Server) {
+    let (one, other) = (server.instance("line").await, server.instance("line").await);
     let config =
         TopicConfig { pattern: "seq".parse().unwrap(), dispatch: Dispatch::Sequential, retain: None };
     one.bus.set_topic(config, None).await.unwrap();

@@ -57,6 +57,19 @@ async fn settlements_apply_together_or_not_at_all(w: &mut World) {
     assert!(outcomes.iter().all(Settled::is_applied));
 }
 
+async fn a_stale_item_finds_what_an_earlier_one_would_leave(w: &mut World) {
+    let (_, leased) = three_leased(w).await;
+    w.release(&leased[0]).await;
+    let again = w.lease_one(&leased[0].queue).await;
+    assert_eq!(again.id(), leased[0].id());
+    // The same message, first under its lease and then under the one of before.
+    let items = [&again, &leased[0]].map(|message| AckItem { claim: claim(message) }).to_vec();
+    let batch = Batch::all_or_nothing(items).expect("few");
+    let outcomes = w.store().ack(w.at(), batch).await.expect("answers");
+    assert_eq!(outcomes, [Settled::Aborted, Settled::NotFound], "it would be gone by then");
+    assert_eq!(w.state(&again.queue, again.id()).await, Some(State::Leased));
+}
+
 async fn releases_apply_together_or_not_at_all(w: &mut World) {
     let (q, leased) = three_leased(w).await;
     w.ack(&leased[2]).await;
@@ -103,6 +116,7 @@ rules!("batch";
     each_item_has_its_own_outcome,
     the_same_receipt_twice_in_a_batch_works_once,
     settlements_apply_together_or_not_at_all,
+    a_stale_item_finds_what_an_earlier_one_would_leave,
     releases_apply_together_or_not_at_all,
     enqueues_to_one_queue_apply_together_or_not_at_all;
     across queues: enqueues_to_several_queues_apply_together_or_not_at_all,

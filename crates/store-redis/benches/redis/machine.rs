@@ -24,7 +24,11 @@ impl Server {
     pub(crate) fn start() -> Self {
         let settings = RedisSettings::default().appendfsync(AppendFsync::EverySecond);
         let redis = Redis::start(settings).unwrap_or_else(|failure| panic!("{failure}"));
-        Self { redis, connection: OnceCell::new() }
+        let server = Self { redis, connection: OnceCell::new() };
+        // Its file is written anew whenever it has doubled, by a child that takes a whole core: whichever arm has its turn then would pay
+        // for what the other has written.
+        server.ask(&["CONFIG", "SET", "auto-aof-rewrite-percentage", "0"]);
+        server
     }
 
     /// A store under a prefix of its own, which is empty. All callers share its connection, however many they are.
