@@ -66,7 +66,7 @@ if paused_until and queue.now < paused_until then
 end
 
 local function spent(m)
-  if m.deliveries == '0' then return false end
+  if m.plain then return false end
   local max = m.max or max_attempts
   return (max and tonumber(m.attempts) >= max) or (max_deliveries and m.deliveries - m.before >= max_deliveries)
 end
@@ -78,7 +78,12 @@ if retries_max then retries_left = math.max(0, retries_max - redis.call('SCARD',
 -- behind them. What is seldom looked at as a number stays a text.
 local READY = '^r (%d+ (%d+) %d (%S+)) (%d+) (%d+) ((%d+) %d+ (%S+) (%S+) %d+ (%d+) %d+ (%S+) %S+)$'
 
+-- The same of one that was never handed out and has no settings of its own, as most: there is little to look at, and little to write down.
+local PLAIN = '^r (%d+ (%d+) %d %-) 0 0 (0 0 %- %- %d+ (%d+) %d+ %- %S+)$'
+
 local function ready(line, id, lane)
+  local front, at, back, weight = string.match(line, PLAIN)
+  if front then return { id = id, lane = lane, head = front, place = at, tail = back, load = tonumber(weight), plain = true } end
   local head, place, expires, attempts, deliveries, tail, before, max, time, load, kept = string.match(line, READY)
   if not head then return false end
   return {
@@ -86,11 +91,6 @@ local function ready(line, id, lane)
     deliveries = deliveries, tail = tail, before = before, max = max ~= '-' and tonumber(max), time = time ~= '-' and tonumber(time),
     load = tonumber(load), kept = kept,
   }
-end
-
--- One more of what is counted.
-local function one_more(number)
-  return number == '0' and '1' or text(number + 1)
 end
 
 -- A line from which this call takes: what is first in it, read ahead, and how much of it was passed.
@@ -464,17 +464,20 @@ if #picked > 0 then
     if m.lane == 'r' then retries[#retries + 1] = id end
     if m.expires then timed[#timed + 1] = id end
     local lease = string.format(name, number + i)
-    local deadline = math.min(queue.now + math.min(asked or m.time or lease_timeout, max_lease), 253402300799999)
+    local time = asked or m.time or lease_timeout
     -- A number is written out wherever it goes; most leases of a call end together.
-    if deadline ~= until_when then until_when, until_text = deadline, text(deadline) end
+    if time ~= until_when then
+      until_when, until_text = time, text(math.min(queue.now + math.min(time, max_lease), 253402300799999))
+    end
     local entry = redis.call('XADD', stream, '*', 'message', id)
-    local line = 'l ' .. m.head .. ' ' .. one_more(m.attempts) .. ' ' .. one_more(m.deliveries) .. ' ' .. m.tail .. ' ' .. lease .. ' ' .. now
-      .. ' ' .. until_text .. ' ' .. entry .. ' ' .. ARGV[asker + 2]
+    local counts = m.plain and ' 1 1 ' or ' ' .. text(m.attempts + 1) .. ' ' .. text(m.deliveries + 1) .. ' '
+    local line = 'l ' .. m.head .. counts .. m.tail .. ' ' .. lease .. ' ' .. now .. ' ' .. until_text .. ' ' .. entry .. ' '
+      .. ARGV[asker + 2]
     lines[2 * i - 1], lines[2 * i] = id, line
     deadlines[2 * i - 1], deadlines[2 * i] = until_text, lease .. ':' .. id
     ids[i] = id
     answer[3 * i - 2], answer[3 * i - 1] = id, line
-    if m.kept ~= '-' then
+    if m.kept and m.kept ~= '-' then
       for letter in string.gmatch(m.kept, '%a') do
         local n = #kept
         kept[n + 1], kept[n + 2], kept[n + 3] = i, letter, redis.call('HGET', queue.at .. KEPT[letter], id)
