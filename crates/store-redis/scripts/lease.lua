@@ -128,10 +128,13 @@ local function fetch(lines)
   end
 end
 
+-- How many messages a call passes that cannot be handed out any more. Whoever finds that many asks again.
+local to_pass = 1000
+
 -- The first message of a line that may be handed out. What cannot be any more is passed: it lapses, or is put aside until a cap
 -- is raised.
 function Line:peek()
-  while true do
+  while to_pass > 0 do
     if not self.entries[self.next] then
       if self.over then return nil end
       self:read()
@@ -152,7 +155,9 @@ function Line:peek()
     else
       self:pass()
     end
+    to_pass = to_pass - 1
   end
+  return nil
 end
 
 function Line:pass()
@@ -248,7 +253,7 @@ end
 -- The message that the lane serves next, for which nothing was charged yet. Keys that have nothing for this call keep their turn.
 function Lane:peek()
   if self.best then return self.best end
-  while true do
+  while to_pass > 0 do
     local entry = self.keys[self.at]
     if not entry then
       if not self:more() then return nil end
@@ -269,6 +274,7 @@ function Lane:peek()
       end
     end
   end
+  return nil
 end
 
 function Lane:take()
@@ -290,6 +296,15 @@ function Lane:take()
   entry.score = queue.turn
   self.at = self.at + 1
   self.rotated[#self.rotated + 1] = entry
+end
+
+-- A command for any number of values: Lua hands over no more than 8,000 at a time.
+local function in_parts(values, ...)
+  for from = 1, #values, 1000 do
+    local words = { ... }
+    for i = from, math.min(from + 999, #values) do words[#words + 1] = values[i] end
+    redis.call(unpack(words))
+  end
 end
 
 -- Writes down what was taken from the lines of a lane, and whose turn it is.
@@ -328,13 +343,11 @@ function Lane:flush()
       end
     end
   end
-  if #begin > 0 then redis.call('ZADD', queue.at .. 'heads', unpack(begin)) end
-  if #ended > 0 then redis.call('ZREM', queue.at .. 'heads', unpack(ended)) end
-  if #turned > 0 then redis.call('ZADD', self.ring, unpack(turned)) end
-  if #gone > 0 then
-    redis.call('ZREM', self.ring, unpack(gone))
-    if weighted then redis.call('HDEL', queue.at .. 'turns:' .. self.name, unpack(gone)) end
-  end
+  in_parts(begin, 'ZADD', queue.at .. 'heads')
+  in_parts(ended, 'ZREM', queue.at .. 'heads')
+  in_parts(turned, 'ZADD', self.ring)
+  in_parts(gone, 'ZREM', self.ring)
+  if weighted then in_parts(gone, 'HDEL', queue.at .. 'turns:' .. self.name) end
 end
 
 -- Keys whose pause is over are served again.
@@ -385,7 +398,7 @@ local function pick_fairly()
     taken = taken + 1
     picked[taken] = m
   end
-  if full or due_left or #overdue > 0 or next_lane() then more = 1 end
+  if full or due_left or #overdue > 0 or next_lane() or to_pass == 0 then more = 1 end
   lanes.f:flush()
   lanes.r:flush()
 end

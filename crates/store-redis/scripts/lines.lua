@@ -50,9 +50,10 @@ local function stand(queue, id, m)
     redis.call('LPUSH', line, entry)
     begins(queue, lane, m, m.place)
   else
-    local from, found = 0, nil
-    while not found do
-      for _, other in ipairs(redis.call('LRANGE', line, from, from + 99)) do
+    local from, found, others = 0, nil, nil
+    while not found and (not others or #others > 0) do
+      others = redis.call('LRANGE', line, from, from + 99)
+      for _, other in ipairs(others) do
         if tonumber(string.match(other, '^%d+')) > m.place then
           found = other
           break
@@ -60,7 +61,7 @@ local function stand(queue, id, m)
       end
       from = from + 100
     end
-    redis.call('LINSERT', line, 'BEFORE', found, entry)
+    if found then redis.call('LINSERT', line, 'BEFORE', found, entry) else redis.call('RPUSH', line, entry) end
   end
   if lane == 'r' then redis.call('ZADD', queue.at .. 'tries', m.attempts, id) end
 end

@@ -23,6 +23,8 @@ pub(crate) struct Keeping {
     appendonly: bool,
     /// When it syncs that; unknown where it does not tell.
     appendfsync: Option<String>,
+    /// Whether it syncs nothing while its file is written anew.
+    rests: bool,
     /// What it throws away when it has no room left, where it has a limit and does so.
     evicts: Option<String>,
 }
@@ -53,6 +55,7 @@ impl Keeping {
         Self {
             appendonly: is("appendonly", "yes"),
             appendfsync: settings.get("appendfsync").cloned(),
+            rests: is("no-appendfsync-on-rewrite", "yes"),
             evicts: policy.filter(|_| bounded).cloned(),
         }
     }
@@ -61,6 +64,7 @@ impl Keeping {
     pub(crate) async fn read(connection: &mut MultiplexedConnection) -> Result<Self, Fault> {
         let mut get = redis::cmd("CONFIG");
         get.arg("GET").arg("appendonly").arg("appendfsync").arg("maxmemory").arg("maxmemory-policy");
+        get.arg("no-appendfsync-on-rewrite");
         match ask(connection, &get).await {
             Ok(answer) => Ok(Self::of(&fields(answer)?)),
             // A server that others look after does not tell its settings; some of them are among what it tells of itself.
@@ -83,7 +87,7 @@ impl Keeping {
 
     pub(crate) fn survives(&self) -> Survives {
         match (self.appendonly && self.evicts.is_none(), self.appendfsync.as_deref()) {
-            (true, Some("always")) => Survives::PowerLoss,
+            (true, Some("always")) if !self.rests => Survives::PowerLoss,
             (true, _) => Survives::ProcessCrash,
             (false, _) => Survives::Nothing,
         }
@@ -100,6 +104,9 @@ impl Keeping {
                 .to_owned()
         } else if wanted == Durability::Process || self.survives() >= Survives::PowerLoss {
             return None;
+        } else if self.appendfsync.as_deref() == Some("always") {
+            "no-appendfsync-on-rewrite is yes, so that a power cut while its file is written anew loses what it answered last"
+                .to_owned()
         } else {
             let when = self.appendfsync.as_deref().unwrap_or("not told");
             format!("appendfsync is {when} and not always, so that a power cut loses what it answered last")
@@ -194,6 +201,10 @@ mod tests {
                 &[("appendonly", "yes"), ("appendfsync", "always"), ("maxmemory", "0")][..],
                 Survives::PowerLoss,
             ),
+            (
+                &[("appendonly", "yes"), ("appendfsync", "always"), ("no-appendfsync-on-rewrite", "yes")],
+                Survives::ProcessCrash,
+            ),
             (&EVERYSEC, Survives::ProcessCrash),
             (&[("appendonly", "yes")], Survives::ProcessCrash),
             (&[("appendonly", "no"), ("appendfsync", "always")], Survives::Nothing),
@@ -226,6 +237,9 @@ mod tests {
         let evicts = [("appendonly", "yes"), ("maxmemory", "100"), ("maxmemory-policy", "allkeys-lru")];
         assert!(says(&evicts, Durability::Process).contains("maxmemory-policy is allkeys-lru"));
         assert!(says(&[("appendonly", "yes")], Durability::Power).contains("appendfsync is not told"));
+        let rests = [("appendonly", "yes"), ("appendfsync", "always"), ("no-appendfsync-on-rewrite", "yes")];
+        assert!(says(&rests, Durability::Power).contains("no-appendfsync-on-rewrite is yes"));
+        assert_eq!(says(&rests, Durability::Process), "");
     }
 
     #[test]

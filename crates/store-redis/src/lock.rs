@@ -39,9 +39,11 @@ impl Lock {
         let lifetime = LIFETIME.as_millis().to_string();
         let command = redis::cmd("SET").arg(&key).arg(&token).arg("NX").arg("PX").arg(lifetime).clone();
         let mut pauses = Pauses::new(PAUSES.0, PAUSES.1);
+        // Let go of even where the answer is lost, or where it was never held: nobody else has the token.
+        let lock = Self { link: Arc::clone(link), key, token };
         for _ in 0..TRIES {
-            if link.send(&key, &command, true).await? != Value::Nil {
-                return Ok(Self { link: Arc::clone(link), key, token });
+            if link.send(&lock.key, &command, true).await? != Value::Nil {
+                return Ok(lock);
             }
             pauses.wait().await;
         }

@@ -110,7 +110,10 @@ impl Shared {
                 break;
             }
             let Some(known) = self.known(&name).await? else { continue };
-            self.resume_relays(now, &known).await?;
+            // A node that cannot be reached keeps nobody else waiting.
+            if let Err(fault) = self.resume_relays(now, &known).await {
+                tracing::warn!(?fault, queue = %name, "what is on its way to another queue waits");
+            }
             let (done, dead) = (known.settings.retain_done, known.settings.retain_dead);
             let mut args = Args::default();
             args.push(self.time_arg(now))

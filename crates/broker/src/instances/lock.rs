@@ -19,7 +19,7 @@ pub(crate) const LIFETIME: Millis = Millis::from_secs(30);
 /// A lock that lives for longer than this is not renewed yet.
 const FRESH: Millis = Millis::from_secs(20);
 
-/// The locks that this instance took and did not see taken over: until when they are its own, by their names.
+/// The locks that this instance asked for and that are nobody else's as far as it knows: until when they are its own, by their names.
 #[derive(Debug, Default)]
 pub(super) struct Locks(Mutex<HashMap<&'static str, Timestamp>>);
 
@@ -36,11 +36,13 @@ impl Broker {
         if peers.locks.lock().get(name).is_some_and(|until| until.since(now) > FRESH) {
             return Ok(true);
         }
-        // Whatever comes of it, what was known before is known no more.
-        peers.locks.lock().remove(name);
+        // What was known before is known no more. Without an answer it may be ours, and is let go of in the end.
+        peers.locks.lock().insert(name, now);
         let is_held = self.store.hold_lock(now, &claim(peers, name)?, LIFETIME).await?;
         if is_held {
             peers.locks.lock().insert(name, now.plus(LIFETIME));
+        } else {
+            peers.locks.lock().remove(name);
         }
         Ok(is_held)
     }
@@ -52,7 +54,7 @@ impl Broker {
             let Ok(claim) = claim(peers, name) else { continue };
             match self.store.release_lock(&claim).await {
                 Ok(true) => self.tell_entry(EntryKind::Lock, name),
-                // Another instance has taken it over.
+                // It was never taken, or another instance has taken it over.
                 Ok(false) => {}
                 Err(error) => tracing::warn!(%error, lock = name, "a lock ends by itself"),
             }

@@ -2,11 +2,12 @@
 
 use std::num::NonZeroU32;
 
+use redrive_core::lease::ConsumerName;
 use redrive_core::lifecycle::Verb;
-use redrive_core::message::{DeadReason, State};
-use redrive_store::SweepRequest;
+use redrive_core::message::{DeadReason, Message, State};
+use redrive_store::{LeaseRequest, SweepRequest};
 
-use crate::world::{World, after, at_most};
+use crate::world::{World, after, at_most, key};
 
 async fn a_message_that_is_too_old_is_never_handed_out(w: &mut World) {
     let q = w.queue("q").await;
@@ -41,6 +42,31 @@ async fn a_sweeper_lapses_what_is_too_old(w: &mut World) {
     let stats = w.stats(&q).await;
     assert_eq!((stats.states.of(State::Dead), stats.states.of(State::Ready)), (2, 1));
     assert_eq!((stats.totals.of(Verb::Lapse), stats.totals.died), (2, 2));
+}
+
+async fn a_message_is_found_behind_any_number_that_are_too_old(w: &mut World) {
+    // More than what one call deals with, or one command takes, on any store.
+    const OLD: usize = 9_000;
+    let q = w.queue("q").await;
+    w.put_many(&q, OLD, |n, d| {
+        d.spec.fairness_key = key(&format!("k{n}"));
+        d.expires = Some(after(1_000));
+    })
+    .await;
+    let good = w.put(&q).await;
+    w.advance(1_000);
+    let mut found = Vec::new();
+    for _ in 0..=OLD {
+        let request = LeaseRequest::new(q.clone(), at_most(10), ConsumerName::default(), 1);
+        let leased = w.store().lease(w.at(), request).await.expect("answers");
+        found.extend(leased.messages.iter().map(Message::id));
+        if !leased.more {
+            break;
+        }
+    }
+    assert_eq!(found, [good]);
+    while !w.lapse(&q).await.is_empty() {}
+    assert_eq!(w.stats(&q).await.states.of(State::Dead), OLD as u64);
 }
 
 async fn a_lease_outlives_the_time_to_live(w: &mut World) {
@@ -105,6 +131,7 @@ async fn the_earliest_go_first_and_what_is_over_a_cap_last(w: &mut World) {
 rules!("lapse";
     a_message_that_is_too_old_is_never_handed_out,
     a_sweeper_lapses_what_is_too_old,
+    a_message_is_found_behind_any_number_that_are_too_old,
     a_lease_outlives_the_time_to_live,
     a_lowered_cap_lapses_what_has_used_it_up,
     at_most_so_many_at_a_time,
