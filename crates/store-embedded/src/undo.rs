@@ -122,6 +122,10 @@ impl Core {
         });
         self.messages.at_mut(slot).set_changed(before.entry.is_changed());
         if let Some(hold) = before.hold {
+            // A change that was no end of the message has left the key with it.
+            if let Some(held) = self.queue_mut(number).holds.remove(hold.digest()) {
+                self.journal.let_go(held.at, 0);
+            }
             self.queue_mut(number).holds.insert(hold);
             self.journal.keep(hold.at, 0);
         }

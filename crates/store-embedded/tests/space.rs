@@ -9,7 +9,8 @@ use redrive_core::dice::Dice;
 use redrive_core::lease::ConsumerName;
 use redrive_core::lifecycle::{Draft, When};
 use redrive_core::message::{
-    Body, ContentType, ErrorText, FairnessKey, Headers, MessageId, MessageType, Priority, Source, Spec,
+    Body, ContentType, Dedup, DedupKey, ErrorText, FairnessKey, Headers, MessageId, MessageType, Priority,
+    Source, Spec, Uniqueness,
 };
 use redrive_core::policy::Asked;
 use redrive_core::queue::{QueueConfig, QueueName};
@@ -71,6 +72,39 @@ fn the_journal_is_never_much_longer_than_three_times_what_is_needed() {
     let usage = block_on(store.usage()).unwrap();
     println!("{longest:.2} times what is needed and a segment, at most; {usage:?}");
     assert!(usage.cleaned_segments > 20 && usage.cleaned_bytes > 0, "{usage:?}");
+}
+
+#[test]
+fn a_batch_that_was_taken_back_keeps_no_segment_for_ever() {
+    let queue = QueueName::new("work").unwrap();
+    let options = Options { segment_bytes: SEGMENT_BYTES, ..Options::default() };
+    let disk = Arc::new(SimulatedDisk::new(1));
+    let (store, _) = EmbeddedStore::stepped(disk, Arc::new(MachineClock), options).unwrap();
+    let mut config = QueueConfig::default();
+    config.retry.max_attempts = Some(None);
+    block_on(store.create_queue(Now::Store, CreateQueue { name: queue.clone(), config })).unwrap();
+    let put = |n, unique: bool| {
+        let mut draft = draft(n, When::Now);
+        let key = DedupKey::new("only one").unwrap();
+        draft.spec.dedup = unique.then_some(Dedup { key, unique: Uniqueness::UntilDone });
+        let batch = Batch::one(EnqueueItem { queue: queue.clone(), draft }).unwrap();
+        block_on(store.enqueue(Now::Store, batch)).unwrap();
+        let request = LeaseRequest::new(queue.clone(), Limit::ONE, ConsumerName::default(), n);
+        Claim::on(&block_on(store.lease(Now::Store, request)).unwrap().messages[0]).unwrap()
+    };
+    let (held, gone) = (put(0, true), put(1, false));
+    let ack = |claim| block_on(store.ack(Now::Store, Batch::one(AckItem { claim }).unwrap())).unwrap();
+    ack(gone.clone());
+    let nack =
+        |claim| NackItem { claim, asked: Asked::Nothing, error: ErrorText::new("failed"), checkpoint: None };
+    let both = Batch::all_or_nothing(vec![nack(held), nack(gone)]).unwrap();
+    let settled = block_on(store.nack(Now::Store, both, 1)).unwrap();
+    assert_eq!(settled.iter().filter(|settled| settled.is_applied()).count(), 0);
+    // The message and its key are written anew with every segment that is cleaned.
+    for n in 2..3_000 {
+        ack(put(n, false));
+    }
+    assert!(block_on(store.usage()).unwrap().cleaned_segments > 5);
 }
 
 #[test]

@@ -35,6 +35,10 @@ impl Hold {
         Self { digest: halves(digest), message: halves(message), until, at }
     }
 
+    pub(crate) fn digest(&self) -> u128 {
+        whole(self.digest)
+    }
+
     pub(crate) fn message(&self) -> u128 {
         whole(self.message)
     }
@@ -93,10 +97,10 @@ impl Holds {
         }
     }
 
-    /// Takes a key, whoever had it.
+    /// Takes a key that nobody has.
     pub(crate) fn insert(&mut self, hold: Hold) {
-        let digest = whole(hold.digest);
-        self.remove(digest);
+        let digest = hold.digest();
+        debug_assert!(self.get(digest).is_none(), "its base would be needed for ever");
         let number = self.all.insert(hold);
         let holds = &self.all;
         self.table.insert_unique(hash(digest), number, |other| hash(whole(holds.at(*other).digest)));
