@@ -33,8 +33,10 @@ use crate::{Durability, Options};
 
 /// What one change of a message writes, at most about so many bytes, beside texts that it carries.
 const CHANGE_BYTES: usize = 256;
-/// What a queue, or a step of a sweeper, writes at most.
+/// What a queue, or a command besides its items, writes at most.
 const SMALL_BYTES: usize = 4 * 1024;
+/// What a message that is gone writes.
+const PLACE_BYTES: usize = 8;
 
 enum Driver {
     Thread(Mutex<Writer>, Arc<crate::driver::Inbox>),
@@ -197,6 +199,11 @@ fn bulk_bytes(selection: &Selection, texts: usize) -> usize {
     if selection.dry_run { 0 } else { SMALL_BYTES + selection.limit.get() * (CHANGE_BYTES / 4 + texts) }
 }
 
+/// What ends so many attempts, or lives, writes: of each what it came to, and that much text.
+fn sweep_bytes(limit: Limit, texts: usize) -> usize {
+    SMALL_BYTES + limit.get() * (CHANGE_BYTES / 2 + texts)
+}
+
 #[async_trait]
 impl Store for EmbeddedStore {
     fn capabilities(&self) -> Capabilities {
@@ -331,7 +338,7 @@ impl Store for EmbeddedStore {
 
     async fn expire(&self, now: Now, request: ExpireRequest) -> Result<Vec<Judged>, QueueError> {
         let text = request.error.as_ref().map_or(0, |error| error.as_str().len());
-        self.change(SMALL_BYTES + request.limit.get() * text, move |core| {
+        self.change(sweep_bytes(request.limit, text), move |core| {
             let now = core.time.at(now);
             core.expire(now, &request)
         })
@@ -339,7 +346,7 @@ impl Store for EmbeddedStore {
     }
 
     async fn lapse(&self, now: Now, request: SweepRequest) -> Result<Vec<Judged>, QueueError> {
-        self.change(SMALL_BYTES, move |core| {
+        self.change(sweep_bytes(request.limit, 0), move |core| {
             let now = core.time.at(now);
             core.lapse(now, &request)
         })
@@ -347,7 +354,7 @@ impl Store for EmbeddedStore {
     }
 
     async fn retain(&self, now: Now, request: SweepRequest) -> Result<u64, QueueError> {
-        self.change(SMALL_BYTES, move |core| {
+        self.change(SMALL_BYTES + request.limit.get() * PLACE_BYTES, move |core| {
             let now = core.time.at(now);
             core.retain(now, &request)
         })
