@@ -36,6 +36,19 @@ pub(crate) enum Turned {
 }
 
 impl Turned {
+    /// What becomes of a call that was turned away for good.
+    pub(crate) fn astray(self) -> Fault {
+        match self {
+            Self::Failed(fault) | Self::Lost(fault) => fault,
+            Self::NoScript => {
+                Fault::Again(unavailable("a script was not known to a node that was just told it"))
+            }
+            Self::Elsewhere { .. } => {
+                Fault::Again(unavailable("the nodes of the cluster disagree about who has a slot"))
+            }
+        }
+    }
+
     /// What an error means. `writes` is whether the call would change something.
     #[expect(clippy::needless_pass_by_value, reason = "an error is handed over where it ends")]
     pub(crate) fn of(error: RedisError, writes: bool) -> Self {

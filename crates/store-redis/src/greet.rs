@@ -4,12 +4,14 @@
 //! known by its replication id, which changes when a server starts and when a replica becomes the master; in the latter case, and
 //! where a server starts from a snapshot, it names the id that it follows. The epoch of lease ids is raised in either case, so that
 //! no token is given out twice. One that knows of fewer leases than this instance was given has lost something for certain. Where
-//! something may be lost, leases of before are refused, too: their holders cannot know what
-//! the new master knows of them.
+//! something may be lost, leases of before are refused, too: their holders cannot know what the new master knows of them. That is
+//! done before any other call gets there.
 //!
 //! One that was started again is asked to write its append-only file anew. A cut in the middle of a write leaves the beginning of a
 //! transaction at the end of that file. Redis does not carry it out, but leaves it there and appends to it: read once more, it would
 //! come true before all that was written since without it.
+
+use std::ops::RangeInclusive;
 
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, Value};
@@ -17,6 +19,7 @@ use redrive_store::StoreError;
 
 use crate::durability::Keeping;
 use crate::error::{Fault, damaged, unavailable, unreached};
+use crate::keys::slot;
 use crate::link::Link;
 use crate::reply::{self, Reply};
 
@@ -57,14 +60,35 @@ async fn renew_file(connection: &mut MultiplexedConnection) {
     }
 }
 
+/// A server that is met.
+struct Whom<'a> {
+    address: &'a str,
+    /// What it calls itself.
+    id: &'a str,
+    /// Whom it followed before.
+    followed: &'a str,
+}
+
+/// The slots of the node that says which nodes there are: those of the line about itself, behind eight other words. A slot in brackets
+/// is on its way.
+fn own_slots(said: &str) -> Vec<RangeInclusive<u16>> {
+    let myself = |line: &&str| line.split(' ').nth(2).is_some_and(|flags| flags.contains("myself"));
+    let words = said.lines().find(myself).into_iter().flat_map(|line| line.split_whitespace().skip(8));
+    let range = |word: &str| {
+        let (first, last) = word.split_once('-').unwrap_or((word, word));
+        Some(first.parse().ok()?..=last.parse().ok()?)
+    };
+    words.filter_map(range).collect()
+}
+
 impl Link {
     /// Looks at a server to which a connection was just made, and settles the epoch. Of a cluster that is done by [`Link::meet_cluster`]
-    /// once the slots are known: the record of the store may be at another node.
+    /// once the slots are known: the record of the store may be at another node. Answers whether the connection may be kept.
     pub(crate) async fn greet(
         &self,
         address: &str,
         connection: &mut MultiplexedConnection,
-    ) -> Result<(), Fault> {
+    ) -> Result<bool, Fault> {
         let said = reply::text(ask(connection, redis::cmd("INFO").arg("replication")).await?)?;
         let id = info(&said, "master_replid")
             .ok_or_else(|| damaged("what INFO says", "it names no master_replid"))?;
@@ -72,68 +96,86 @@ impl Link {
         let master = info(&said, "role") == Some("master");
         if self.cluster {
             if !master {
+                // It can be asked who has which slots. Should it take over, it is another, and another connection is made.
                 self.promise.forget(address);
-                return Ok(());
+                self.forget_master(address);
+                return Ok(false);
             }
             self.promise.renew(address, &Keeping::read(connection).await?)?;
             self.to_meet(address, id, followed);
-            return Ok(());
+            return Ok(true);
         }
         if !master {
             return Err(Fault::Again(unavailable("the server is a replica")));
         }
         // Before anything is written: one that promises too little is not ours.
         self.promise.renew(address, &Keeping::read(connection).await?)?;
-        let (status, epoch) = self.settled(ask(connection, &self.meet(address, id, followed)).await?)?;
-        if loses(&status) {
-            let queues = ask(connection, redis::cmd("HVALS").arg(self.keys.queues())).await?;
-            for id in Reply::of(queues)?.texts()? {
-                ask(connection, &self.fence(&id, epoch)).await?;
-            }
-        }
+        let whom = Whom { address, id, followed };
+        let (status, _) = self.settled(ask(connection, &self.meet(&whom, false)).await?)?;
         if matches!(status.as_str(), "new" | "lost") {
             renew_file(connection).await;
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Meets the nodes of a cluster to which connections were made since the last time, and refuses, in the queues of those that
     /// took over from others, the leases of before.
     pub(crate) async fn meet_cluster(&self) -> Result<(), Fault> {
         for (address, id, followed) in self.not_met() {
+            let whom = Whom { address: &address, id: &id, followed: &followed };
             let store = self.keys.store();
-            let answer = self.send(&store, &self.meet(&address, &id, &followed), true).await?;
+            let answer = self.send_meeting(&store, &self.meet(&whom, false)).await?;
             let (status, epoch) = self.settled(answer)?;
             if loses(&status) {
-                let queues = self.keys.queues();
-                let ids = self.send(&queues, redis::cmd("HVALS").arg(&queues), false).await?;
-                for id in Reply::of(ids)?.texts()? {
-                    let [record, _] = self.keys.queue(&id);
-                    if self.node_of(&record).as_deref() == Some(address.as_str()) {
-                        self.send(&record, &self.fence(&id, epoch), true).await?;
-                    }
-                }
+                self.fence_slots_of(&address, epoch).await?;
+                self.send_meeting(&store, &self.meet(&whom, true)).await?;
             }
             if matches!(status.as_str(), "new" | "lost") {
-                renew_file(&mut self.connection(&address).await?).await;
+                renew_file(&mut self.still_there(&address).await?).await;
             }
             self.was_met(&address, &id);
         }
         Ok(())
     }
 
-    fn meet(&self, address: &str, id: &str, followed: &str) -> Cmd {
+    /// Refuses leases of before this epoch in the queues whose slots a node has, as it says itself: others may not have heard.
+    async fn fence_slots_of(&self, address: &str, epoch: u16) -> Result<(), Fault> {
+        let mut connection = self.still_there(address).await?;
+        let said = ask(&mut connection, redis::cmd("CLUSTER").arg("NODES")).await;
+        let said = said.inspect_err(|_| self.leave(address))?;
+        let slots = own_slots(&reply::text(said)?);
+        let queues = self.keys.queues();
+        let ids = self.send_meeting(&queues, redis::cmd("HVALS").arg(&queues)).await?;
+        for id in Reply::of(ids)?.texts()? {
+            let [record, _] = self.keys.queue(&id);
+            if slots.iter().any(|slots| slots.contains(&slot(&record))) {
+                self.send_meeting(&record, &self.fence(&id, epoch)).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The connection to a node that is to be met. One that is away is met when it comes back; nobody waits for that.
+    async fn still_there(&self, address: &str) -> Result<MultiplexedConnection, Fault> {
+        let connection = self.connection(address).await;
+        connection.inspect_err(|_| self.leave(address))
+    }
+
+    fn meet(&self, whom: &Whom<'_>, fenced: bool) -> Cmd {
         let mut command = redis::cmd("EVAL");
         command
             .arg(self.scripts.meet.text)
-            .arg(1)
+            .arg(2)
             .arg(self.keys.store())
+            .arg(self.keys.queues())
             .arg(FORMAT)
             .arg(self.first_epoch())
-            .arg(id)
-            .arg(followed)
-            .arg(address)
-            .arg(self.last_lease());
+            .arg(whom.id)
+            .arg(whom.followed)
+            .arg(whom.address)
+            .arg(self.last_lease())
+            .arg(if self.cluster { String::new() } else { self.keys.queues_begin() })
+            .arg(u8::from(fenced));
         command
     }
 
@@ -171,5 +213,20 @@ impl Link {
             _ => {}
         }
         Ok((status, epoch))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_says_which_slots_are_its_own() {
+        let said = "07c3 127.0.0.1:30004@31004,host slave e7d1 0 1426238317239 4 connected\n\
+                    67ed 127.0.0.1:30002@31002 master - 0 1426238316232 2 connected 5461-10922\n\
+                    e7d1 127.0.0.1:30001@31001 myself,master - 0 0 1 connected 0-5459 5461 [5460->-67ed] [7-<-67ed]\n";
+        assert_eq!(own_slots(said), [0..=5_459, 5_461..=5_461]);
+        assert_eq!(own_slots("07c3 127.0.0.1:30004@31004 myself,slave e7d1 0 0 4 connected\n"), []);
+        assert_eq!(own_slots(""), []);
     }
 }

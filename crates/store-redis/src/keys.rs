@@ -64,6 +64,11 @@ impl Keys {
         [self.of_queue(id, "q"), self.of_queue(id, "!")]
     }
 
+    /// How the keys of all queues begin, before the id in braces.
+    pub(crate) fn queues_begin(&self) -> String {
+        format!("{}:", self.0)
+    }
+
     pub(crate) fn of_queue(&self, id: &str, name: &str) -> String {
         format!("{}:{{{id}}}:{name}", self.0)
     }

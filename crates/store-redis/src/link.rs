@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Cmd, Value};
@@ -89,6 +89,15 @@ struct Master {
     id: String,
     followed: String,
     met: bool,
+}
+
+/// What a command is sent for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum For {
+    /// A call of the store.
+    Call,
+    /// Nodes that are to be met.
+    Meeting,
 }
 
 /// A connection to a node.
@@ -181,6 +190,22 @@ impl Link {
         }
     }
 
+    /// What was a master is one no more, as far as anybody knows.
+    pub(crate) fn forget_master(&self, address: &str) {
+        self.masters().remove(address);
+    }
+
+    /// Gives up a node that was to be met and does not answer: the next connection to it begins anew.
+    pub(crate) fn leave(&self, address: &str) {
+        self.nodes().remove(address);
+        self.forget_slots(address);
+        self.forget_master(address);
+    }
+
+    fn is_met(&self, address: &str) -> bool {
+        !self.cluster || self.masters().get(address).is_some_and(|master| master.met)
+    }
+
     pub(crate) fn not_met(&self) -> Vec<(String, String, String)> {
         let masters = self.masters();
         let unknown = masters.iter().filter(|(_, master)| !master.met);
@@ -193,11 +218,6 @@ impl Link {
         if let Some(master) = self.masters().get_mut(address).filter(|master| master.id == id) {
             master.met = true;
         }
-    }
-
-    /// The node that has a key, where it is known.
-    pub(crate) fn node_of(&self, key: &str) -> Option<String> {
-        self.slots().get(usize::from(slot(key))).cloned().flatten()
     }
 
     /// The nodes that the address names.
@@ -244,7 +264,9 @@ impl Link {
         let connection = connection.map_err(|error| Fault::Again(unreached(error)))?;
         let mut node = Node { connection, number: 0 };
         // Before anybody uses it: whom it leads to may be another than before.
-        self.greet(address, &mut node.connection).await?;
+        if !self.greet(address, &mut node.connection).await? {
+            return Ok(node);
+        }
         let mut nodes = self.nodes();
         node.number = nodes.values().map(|node| node.number).max().unwrap_or_default() + 1;
         // Another call may have been faster; whose connection is used does not matter.
@@ -265,11 +287,14 @@ impl Link {
         }
         drop(nodes);
         self.said.forget(address);
+        self.forget_slots(address);
+    }
+
+    /// Who has the slots of a node now is to be asked again.
+    fn forget_slots(&self, address: &str) {
         if self.cluster {
-            self.slots()
-                .iter_mut()
-                .filter(|node| node.as_deref() == Some(address))
-                .for_each(|node| *node = None);
+            let mut slots = self.slots();
+            slots.iter_mut().filter(|node| node.as_deref() == Some(address)).for_each(|node| *node = None);
         }
     }
 
@@ -331,19 +356,30 @@ impl Link {
 
     /// Sends a command to the node that has the key.
     pub(crate) async fn send(&self, key: &str, command: &Cmd, writes: bool) -> Result<Value, Fault> {
-        self.follow(key, command, writes).await.map_err(|turned| match turned {
-            Turned::Failed(fault) | Turned::Lost(fault) => fault,
-            Turned::NoScript | Turned::Elsewhere { .. } => {
-                Fault::Again(unavailable("the nodes of the cluster disagree about who has a slot"))
-            }
-        })
+        self.follow(key, command, writes, For::Call).await.map_err(Turned::astray)
     }
 
-    async fn follow(&self, key: &str, command: &Cmd, writes: bool) -> Result<Value, Turned> {
+    /// The same for what is done to meet nodes, and may be done before they are met.
+    pub(crate) async fn send_meeting(&self, key: &str, command: &Cmd) -> Result<Value, Fault> {
+        self.follow(key, command, true, For::Meeting).await.map_err(Turned::astray)
+    }
+
+    async fn follow(&self, key: &str, command: &Cmd, writes: bool, what: For) -> Result<Value, Turned> {
+        if what == For::Call && self.cluster && !self.not_met().is_empty() {
+            Box::pin(self.meet_cluster()).await.map_err(Turned::Failed)?;
+        }
         let mut address = self.address_of(key).await.map_err(Turned::Failed)?;
         let mut asking = false;
         for _ in 0..REDIRECTS_MAX {
-            match self.send_to(&address, command, writes, asking).await {
+            let node = self.reached(&address).await?;
+            // Nothing is done at a node that has taken over before the leases of before are refused there.
+            if what == For::Call && !self.is_met(&address) {
+                self.forget_slots(&address);
+                return Err(Turned::Failed(Fault::Again(unavailable(
+                    "a node of the cluster is to be met first",
+                ))));
+            }
+            match self.send_to(&address, node, command, writes, asking).await {
                 Err(Turned::Elsewhere { address: other, asking: once }) => {
                     if !once && let Some(known) = self.slots().get_mut(usize::from(slot(key))) {
                         *known = Some(other.clone());
@@ -356,24 +392,21 @@ impl Link {
         Err(Turned::Failed(Fault::Again(unavailable("a slot of the cluster is on its way"))))
     }
 
+    async fn reached(&self, address: &str) -> Result<Node, Turned> {
+        self.node(address).await.map_err(|fault| {
+            self.give_up(address, 0);
+            Turned::Failed(fault)
+        })
+    }
+
     async fn send_to(
         &self,
         address: &str,
+        mut node: Node,
         command: &Cmd,
         writes: bool,
         asking: bool,
     ) -> Result<Value, Turned> {
-        let mut node = self.node(address).await.map_err(|fault| {
-            // Who has its slots now is to be asked again.
-            self.give_up(address, 0);
-            if self.cluster {
-                self.slots()
-                    .iter_mut()
-                    .filter(|node| node.as_deref() == Some(address))
-                    .for_each(|node| *node = None);
-            }
-            Turned::Failed(fault)
-        })?;
         let answer = if asking {
             let mut both = redis::pipe();
             both.cmd("ASKING").ignore().add_command(command.clone());
@@ -384,7 +417,8 @@ impl Link {
         };
         answer.map_err(|error| {
             let turned = Turned::of(error, writes);
-            if let Turned::Lost(_) = &turned {
+            // One that has a slot no more may be the master no more, and be it again later: then it is another.
+            if let Turned::Lost(_) | Turned::Elsewhere { asking: false, .. } = &turned {
                 self.give_up(address, node.number);
             }
             turned
@@ -405,19 +439,13 @@ impl Link {
 
     /// Asks one node something that changes nothing.
     pub(crate) async fn ask(&self, address: &str, command: &Cmd) -> Result<Value, Fault> {
-        self.send_to(address, command, false, false).await.map_err(|turned| match turned {
-            Turned::Failed(fault) | Turned::Lost(fault) => fault,
-            Turned::NoScript | Turned::Elsewhere { .. } => {
-                Fault::Again(unavailable("a node sent a question on"))
-            }
-        })
+        let asked =
+            async { self.send_to(address, self.reached(address).await?, command, false, false).await };
+        asked.await.map_err(Turned::astray)
     }
 
     /// Runs a script at the node that has its keys.
     pub(crate) async fn run(&self, verb: &Verb, keys: &[String], args: &Args) -> Result<Value, Fault> {
-        if self.cluster && !self.not_met().is_empty() {
-            Box::pin(self.meet_cluster()).await?;
-        }
         let command = |name: &str, script: &str| {
             let mut command = redis::cmd(name);
             command.arg(script).arg(keys.len()).arg(keys);
@@ -427,17 +455,18 @@ impl Link {
             command
         };
         let key = keys.first().map_or("", String::as_str);
-        let answer = match self.follow(key, &command("EVALSHA", &verb.hash), verb.writes).await {
+        let answer = match self.follow(key, &command("EVALSHA", &verb.hash), verb.writes, For::Call).await {
             // Its text is sent along, and the node knows it from then on.
-            Err(Turned::NoScript) => self.follow(key, &command("EVAL", verb.text), verb.writes).await,
+            Err(Turned::NoScript) => {
+                self.follow(key, &command("EVAL", verb.text), verb.writes, For::Call).await
+            }
             answer => answer,
         };
-        answer.map_err(|turned| match turned {
-            Turned::Failed(fault) | Turned::Lost(fault) => fault,
-            Turned::NoScript | Turned::Elsewhere { .. } => {
-                tracing::warn!(script = verb.name, "a script was turned away");
-                Fault::Again(unavailable("the script was turned away"))
+        answer.map_err(|turned| {
+            if let Turned::NoScript | Turned::Elsewhere { .. } = &turned {
+                tracing::warn!(script = verb.name, ?turned, "a script was turned away");
             }
+            turned.astray()
         })
     }
 
@@ -446,10 +475,12 @@ impl Link {
     where
         F: Future<Output = Result<T, Fault>>,
     {
-        let (mut pauses, mut waited) = (Pauses::new(PAUSES.0, PAUSES.1), Duration::ZERO);
+        let (mut pauses, begun) = (Pauses::new(PAUSES.0, PAUSES.1), Instant::now());
         loop {
             match step().await {
-                Err(Fault::Again(_)) if waited < self.patience.busy => waited += pauses.wait().await,
+                Err(Fault::Again(_)) if begun.elapsed() < self.patience.busy => {
+                    pauses.wait().await;
+                }
                 answer => return answer,
             }
         }

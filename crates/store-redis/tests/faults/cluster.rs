@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use redrive_core::message::DeadReason;
-use redrive_core::message::{ErrorText, MessageId, State};
+use redrive_core::message::{ErrorText, Message, MessageId, State};
 use redrive_core::policy::Verdict;
 use redrive_core::queue::{QueueConfig, QueueName};
 use redrive_core::receipt::Claim;
 use redrive_store::{Batch, BuryItem, Limit, Now, QueueError, RetryAdvice, Settled, Store, SweepRequest};
 use redrive_test_servers::{Redis, RedisCluster, RedisSettings};
 
+use crate::server::until_it_has_all;
 use crate::world::{PATIENCE, World, hasty, options, patient, queue_name, until_it_works};
 
 const MESSAGES: usize = 3_000;
@@ -129,6 +130,90 @@ async fn a_node_that_is_lost_comes_back_with_all_that_it_had() {
     assert!(acked.iter().all(Settled::is_applied), "{acked:?}");
     let states = gone.stats().await.states;
     assert!(states.of(State::Ready) >= 15 && states.of(State::Leased) == 0, "{states:?}");
+}
+
+/// A cluster with replicas, and two queues in it: one at a node that is not that of the directory, which is told too, and one at that.
+async fn followed() -> (RedisCluster, usize, World, World) {
+    let cluster = RedisCluster::start_with_replicas(&RedisSettings::default()).expect("it forms");
+    let world = World::beside(options(&cluster.url())).await;
+    let directory = cluster.slot_of("redrive:{redrive}:store").expect("a slot");
+    let home = cluster.node_of_slot(directory).expect("somebody has it");
+    let node = (home + 1) % 3;
+    let there = queue_at(&cluster, &world, node, patient()).await;
+    let elsewhere = queue_at(&cluster, &world, home, patient()).await;
+    there.put(20).await;
+    elsewhere.put(20).await;
+    (cluster, node, there, elsewhere)
+}
+
+async fn all_lost(world: &World, leased: &[Message]) {
+    let acked = until_it_works(async || world.ack(leased).await).await;
+    assert!(acked.iter().all(|settled| *settled == Settled::LeaseLost), "{acked:?}");
+}
+
+async fn all_acked(world: &World, leased: &[Message]) {
+    let acked = until_it_works(async || world.ack(leased).await).await;
+    assert!(acked.iter().all(Settled::is_applied), "{acked:?}");
+}
+
+fn epoch(messages: &[Message]) -> u16 {
+    messages[0].lease().expect("leased").id.epoch()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_replica_that_takes_over_refuses_the_leases_of_before_in_its_queues_only() {
+    let (mut cluster, lost, there, elsewhere) = followed().await;
+    let (leased, kept) = (there.lease(5).await, elsewhere.lease(5).await);
+    until_it_has_all(cluster.node(lost), cluster.node(lost + 3));
+    cluster.kill(lost).expect("it is killed");
+    cluster.wait_until_ok().expect("its replica takes over");
+
+    // The first call that gets there at all is refused.
+    all_lost(&there, &leased).await;
+    all_acked(&elsewhere, &kept).await;
+    let newer = there.lease(20).await;
+    assert_eq!(newer.len(), 15, "those of before come back when their time is up");
+    assert!(epoch(&newer) > epoch(&leased));
+    all_acked(&there, &newer).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn masters_that_change_places_are_noticed_without_a_connection_being_lost() {
+    let (cluster, node, there, _) = followed().await;
+    let mut leased = there.lease(5).await;
+    for (from, to) in [(node, node + 3), (node + 3, node)] {
+        until_it_has_all(cluster.node(from), cluster.node(to));
+        cluster.change_places(to).expect("they do");
+        all_lost(&there, &leased).await;
+        let newer = there.lease(5).await;
+        assert!(epoch(&newer) > epoch(&leased));
+        leased = newer;
+    }
+    all_acked(&there, &leased).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_instance_left_undone_that_met_a_new_master_is_done_by_the_next() {
+    let (mut cluster, lost, there, _) = followed().await;
+    let leased = there.lease(5).await;
+    until_it_has_all(cluster.node(lost), cluster.node(lost + 3));
+    let record = "redrive:{redrive}:store";
+    let home = cluster.node_of_slot(cluster.slot_of(record).expect("a slot")).expect("somebody has it");
+    cluster.kill(lost).expect("it is killed");
+    cluster.wait_until_ok().expect("its replica takes over");
+    // As it is when whoever met it ended before any lease was refused.
+    let said = cluster.node(lost + 3).command(&["INFO", "replication"]).expect("it answers");
+    let name = said.lines().find_map(|line| line.trim().strip_prefix("master_replid:")).expect("it has one");
+    let raised = cluster.node(home).command(&["HINCRBY", record, "epoch", "1"]).expect("it is raised");
+    let begun = format!("{} 127.0.0.1:{}", raised.trim(), cluster.node(lost + 3).port());
+    let fencing = format!("fencing:{name}");
+    cluster.node(home).command(&["HSET", record, &fencing, &begun]).expect("it is noted");
+
+    let beside = World { queue: there.queue.clone(), ..World::beside(options(&cluster.url())).await };
+    all_lost(&beside, &leased).await;
+    all_lost(&there, &leased).await;
+    let left = cluster.node(home).command(&["HEXISTS", record, &fencing]).expect("it answers");
+    assert_eq!(left.trim(), "0", "it is done once");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

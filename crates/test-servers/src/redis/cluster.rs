@@ -96,6 +96,24 @@ impl RedisCluster {
         })
     }
 
+    /// Lets a replica change places with its master, which goes on as its replica, and waits until all nodes say so.
+    pub fn change_places(&self, replica: usize) -> Result<(), Failure> {
+        let (id, node) = (self.id(replica), self.node(replica));
+        for asked in 0..ASKED_MAX {
+            if node.command(&["ROLE"])?.contains("master") {
+                return self.wait_until("that a replica is the master", |asked| {
+                    Ok(view(asked)?.iter().any(|node| node.id == id && node.is("master")))
+                });
+            }
+            // The master waits a few seconds for its replica and then gives it up; so it is asked again.
+            if asked % 500 == 0 {
+                node.command(&["CLUSTER", "FAILOVER"])?;
+            }
+            pause();
+        }
+        Err(Failure::Silent { awaited: "that a replica takes over".to_owned(), log: node.log() })
+    }
+
     /// Tells clients that a node is on another port, such as that of a proxy before it, and waits until all nodes that run
     /// say so. It lasts until the node is restarted.
     pub fn announce(&self, node: usize, port: u16) -> Result<(), Failure> {
