@@ -66,7 +66,7 @@ pub(crate) struct Link {
     pub(crate) scripts: Scripts,
     pub(crate) cluster: bool,
     address: AddressOf,
-    patience: Patience,
+    pub(crate) patience: Patience,
     nodes: Mutex<HashMap<String, Node>>,
     /// The node of each slot, as far as it is known.
     slots: Mutex<Vec<Option<String>>>,

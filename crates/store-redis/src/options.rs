@@ -63,6 +63,8 @@ pub struct Patience {
     pub answer: Duration,
     /// For a server that says that it cannot answer now: it reads its files, a slot is on its way, a node was lost.
     pub busy: Duration,
+    /// For a signal of another instance; then the server is asked whether it is still there.
+    pub silence: Duration,
 }
 
 impl Default for Patience {
@@ -71,6 +73,7 @@ impl Default for Patience {
             connection: Duration::from_secs(5),
             answer: Duration::from_secs(20),
             busy: Duration::from_secs(5),
+            silence: Duration::from_secs(30),
         }
     }
 }

@@ -9,6 +9,7 @@ use futures::StreamExt;
 use redis::aio::PubSub;
 use redrive_store::{Heard, Listener, Signal};
 use redrive_store_shared::Pauses;
+use tokio::time::timeout;
 
 use crate::error::{Fault, unavailable, unreached};
 use crate::link::Link;
@@ -17,13 +18,21 @@ use crate::store::Shared;
 /// The first and the longest pause before it is tried again to listen.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
 
+/// The name that no instance has.
+pub(crate) const NOBODY: &str = "nobody";
+
 impl Shared {
     /// Tells the other instances: who tells it, and the signals, a line each.
     pub(crate) async fn tell(&self, signals: &[Signal]) -> Result<(), Fault> {
+        self.tell_as(&self.name, signals).await
+    }
+
+    /// The same in the name of somebody else, so that this instance hears it as well.
+    pub(crate) async fn tell_as(&self, name: &str, signals: &[Signal]) -> Result<(), Fault> {
         if signals.is_empty() {
             return Ok(());
         }
-        let mut text = self.name.clone();
+        let mut text = name.to_owned();
         for signal in signals {
             text.push('\n');
             text.push_str(&signal.encode());
@@ -62,7 +71,8 @@ impl Ear {
                 listens.subscribe(self.link.keys.signals()).await.map_err(lost)?;
                 Ok(listens)
             };
-            match listens.await {
+            let listens = timeout(self.link.patience.connection, listens).await;
+            match listens.unwrap_or_else(|_| Err(Fault::Again(unavailable("a node does not answer")))) {
                 Ok(listens) => return Ok(listens),
                 Err(fault) => {
                     // It may be the master no more.
@@ -72,6 +82,13 @@ impl Ear {
             }
         }
         Err(last)
+    }
+
+    /// Whether somebody is still there when nothing was heard for a while: to subscribe once more changes nothing, and is answered. A
+    /// connection whose other end is gone without a word would be silent for ever.
+    async fn is_heard(link: &Link, listens: &mut PubSub) -> bool {
+        let answer = timeout(link.patience.connection, listens.subscribe(link.keys.signals())).await;
+        matches!(answer, Ok(Ok(())))
     }
 
     /// What a message says, unless this instance has told it itself.
@@ -96,12 +113,14 @@ impl Listener for Ear {
                 return Heard::Signal(signal);
             }
             if let Some(listens) = &mut self.listens {
-                let message = listens.on_message().next().await;
-                match message.map(|message| message.get_payload::<String>()) {
-                    Some(Ok(text)) => self.take(&text),
+                let message = timeout(self.link.patience.silence, listens.on_message().next()).await;
+                match message.map(|message| message.map(|message| message.get_payload::<String>())) {
+                    Ok(Some(Ok(text))) => self.take(&text),
                     // What is no text was told by nobody of us.
-                    Some(Err(_)) => {}
-                    None => self.listens = None,
+                    Ok(Some(Err(_))) => {}
+                    Ok(None) => self.listens = None,
+                    Err(_) if Self::is_heard(&self.link, listens).await => {}
+                    Err(_) => self.listens = None,
                 }
                 continue;
             }
