@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `P:{P}:store` | the record of the store: its format, the key of receipts, the epoch, the last version |
 //! | `P:{P}:queues`, `P:{P}:names` | the id of each queue by its name, and the names in order |
-//! | `P:{P}:gone` | queues that were deleted and are not cleared away yet |
+//! | `P:{P}:gone` | id and name of queues that are being created or deleted |
 //! | `P:{P}:lock:NAME` | the token of who holds a lock; the server ends it |
 //! | `P:{P}:entries:KIND`, `P:{P}:order:KIND` | the registry, and its names in order |
 //! | `P:{log:NAME}:records`, `P:{log:NAME}:last` | a log, and the number of its last record |

@@ -35,19 +35,33 @@ pub(crate) struct Lock {
 impl Lock {
     /// Waits until nobody else holds it.
     pub(crate) async fn take(link: &Arc<Link>, token: String, name: &str) -> Result<Self, Fault> {
-        let key = link.keys.lock(name);
-        let lifetime = LIFETIME.as_millis().to_string();
-        let command = redis::cmd("SET").arg(&key).arg(&token).arg("NX").arg("PX").arg(lifetime).clone();
-        let mut pauses = Pauses::new(PAUSES.0, PAUSES.1);
         // Let go of even where the answer is lost, or where it was never held: nobody else has the token.
-        let lock = Self { link: Arc::clone(link), key, token };
+        let lock = Self { link: Arc::clone(link), key: link.keys.lock(name), token };
+        let mut pauses = Pauses::new(PAUSES.0, PAUSES.1);
         for _ in 0..TRIES {
-            if link.send(&lock.key, &command, true).await? != Value::Nil {
+            if lock.hold().await? {
                 return Ok(lock);
             }
             pauses.wait().await;
         }
         Err(Fault::Undone(unavailable("another instance changes queues all the time")))
+    }
+
+    /// The same where nobody else holds it now.
+    pub(crate) async fn take_free(
+        link: &Arc<Link>,
+        token: String,
+        name: &str,
+    ) -> Result<Option<Self>, Fault> {
+        let lock = Self { link: Arc::clone(link), key: link.keys.lock(name), token };
+        Ok(lock.hold().await?.then_some(lock))
+    }
+
+    async fn hold(&self) -> Result<bool, Fault> {
+        let lifetime = LIFETIME.as_millis().to_string();
+        let mut command = redis::cmd("SET");
+        command.arg(&self.key).arg(&self.token).arg("NX").arg("PX").arg(lifetime);
+        Ok(self.link.send(&self.key, &command, true).await? != Value::Nil)
     }
 }
 

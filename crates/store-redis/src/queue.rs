@@ -30,6 +30,18 @@ pub(crate) struct Known {
     pub(crate) settings: QueueSettings,
 }
 
+/// What is written down of a queue while it comes or goes, in case that whoever is at it comes to no end.
+struct Trace<'a> {
+    id: &'a str,
+    name: &'a str,
+}
+
+impl std::fmt::Display for Trace<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.id, self.name)
+    }
+}
+
 /// The fields of a record.
 pub(crate) type Fields = HashMap<String, String>;
 
@@ -171,6 +183,7 @@ impl Shared {
         if self.look(&request.name).await?.is_some() {
             return Err(QueueError::AlreadyExists(request.name.clone()).into());
         }
+        self.free_name(&request.name).await?;
         let settings = request.config.over(&self.options.defaults);
         // What is refused for the number of queues is refused before the settings are looked at.
         let directory = self.link.keys.queues();
@@ -184,6 +197,9 @@ impl Shared {
         let store = self.link.keys.store();
         let id = self.link.send(&store, redis::cmd("HINCRBY").arg(&store).arg("queues").arg(1), true).await?;
         let id = reply::text(id)?;
+        // Whoever comes after us clears it away, should we not come as far as to its name.
+        let trace = Trace { id: &id, name: request.name.as_str() };
+        self.note_trace(&trace).await?;
         let mut args = Args::default();
         args.push(self.time_arg(now))
             .push(request.name.as_str())
@@ -191,17 +207,18 @@ impl Shared {
             .push(json::write(&request.config).to_string());
         weights(&mut args, &settings);
         let keys = self.link.keys.queue(&id);
-        // The queue first and its name after it: what is left of one that came no further is nobody's.
+        // The queue first and its name after it: nobody finds one that is not all there.
         self.link.run(&self.link.scripts.queue_create, &keys, &args).await?;
         let mut args = Args::default();
         args.push(request.name.as_str()).push(id.as_str()).number(max);
         let both = [directory, self.link.keys.names()];
         let answer = reply::text(self.link.run(&self.link.scripts.directory_add, &both, &args).await?)?;
         if answer != "ok" {
-            self.bury_queue(&id).await?;
+            self.bury_queue(&trace).await?;
             let taken = QueueError::AlreadyExists(request.name.clone());
             return Err(if answer == "full" { QueueError::TooManyQueues { max } } else { taken }.into());
         }
+        self.forget_trace(&trace).await?;
         let known = self.look(&request.name).await?;
         let known = known.ok_or_else(|| Fault::from(QueueNotFound(request.name.clone())))?;
         Ok(known.queue.clone())
@@ -268,57 +285,92 @@ impl Shared {
         let _lock = Lock::take(&self.link, self.token(), "queues").await?;
         let known = self.look(&request.name).await?.ok_or_else(|| QueueNotFound(request.name.clone()))?;
         // Whoever comes after us clears it away, should we not come that far.
-        let gone = self.link.keys.gone();
-        self.link.send(&gone, redis::cmd("SADD").arg(&gone).arg(&known.id), true).await?;
+        let trace = Trace { id: &known.id, name: request.name.as_str() };
+        self.note_trace(&trace).await?;
         let mut args = Args::default();
         args.push(self.time_arg(now)).flag(request.force);
         let mut answer =
             Reply::of(self.link.run(&self.link.scripts.queue_delete, &known.keys, &args).await?)?;
         match answer.text()?.as_str() {
             "full" => {
-                self.link.send(&gone, redis::cmd("SREM").arg(&gone).arg(&known.id), true).await?;
+                self.forget_trace(&trace).await?;
                 return Err(QueueError::NotEmpty { messages: answer.number()? }.into());
             }
             "gone" => return Err(QueueNotFound(request.name.clone()).into()),
             _ => {}
         }
-        let mut args = Args::default();
-        args.push(request.name.as_str()).push(known.id.as_str());
-        let keys = [self.link.keys.queues(), self.link.keys.names()];
-        self.link.run(&self.link.scripts.directory_remove, &keys, &args).await?;
         self.forget(&request.name);
-        self.clear(&known.id).await
+        self.clear(&trace).await
     }
 
     /// A queue that got no name.
-    async fn bury_queue(&self, id: &str) -> Result<(), Fault> {
-        let [record, _] = self.link.keys.queue(id);
+    async fn bury_queue(&self, trace: &Trace<'_>) -> Result<(), Fault> {
+        let [record, _] = self.link.keys.queue(trace.id);
         self.link.send(&record, redis::cmd("DEL").arg(&record), true).await?;
-        self.clear(id).await
+        self.clear(trace).await
     }
 
-    /// Clears away what is left of a queue that is gone.
-    async fn clear(&self, id: &str) -> Result<(), Fault> {
-        let keys = self.link.keys.queue(id);
-        while reply::number(self.link.run(&self.link.scripts.queue_clear, &keys, &Args::default()).await?)?
-            > 0
-        {}
-        let gone = self.link.keys.gone();
-        self.link.send(&gone, redis::cmd("SREM").arg(&gone).arg(id), true).await?;
+    /// Takes a name from a queue that is not there any more: its deletion came no further.
+    async fn free_name(&self, name: &QueueName) -> Result<(), Fault> {
+        let directory = self.link.keys.queues();
+        let held = redis::cmd("HGET").arg(&directory).arg(name.as_str()).clone();
+        match self.link.send(&directory, &held, false).await? {
+            Value::Nil => Ok(()),
+            id => self.let_name_go(&Trace { id: &reply::text(id)?, name: name.as_str() }).await,
+        }
+    }
+
+    async fn let_name_go(&self, trace: &Trace<'_>) -> Result<(), Fault> {
+        let mut args = Args::default();
+        args.push(trace.name).push(trace.id);
+        let keys = [self.link.keys.queues(), self.link.keys.names()];
+        self.link.run(&self.link.scripts.directory_remove, &keys, &args).await?;
         Ok(())
     }
 
-    /// Clears away what deleted queues left whose deletion came to no end.
+    /// Clears away what is left of a queue that is gone: its name, and whatever belonged to it.
+    async fn clear(&self, trace: &Trace<'_>) -> Result<(), Fault> {
+        self.let_name_go(trace).await?;
+        let keys = self.link.keys.queue(trace.id);
+        while reply::number(self.link.run(&self.link.scripts.queue_clear, &keys, &Args::default()).await?)?
+            > 0
+        {}
+        self.forget_trace(trace).await
+    }
+
+    async fn note_trace(&self, trace: &Trace<'_>) -> Result<(), Fault> {
+        let gone = self.link.keys.gone();
+        self.link.send(&gone, redis::cmd("SADD").arg(&gone).arg(trace.to_string()), true).await?;
+        Ok(())
+    }
+
+    async fn forget_trace(&self, trace: &Trace<'_>) -> Result<(), Fault> {
+        let gone = self.link.keys.gone();
+        self.link.send(&gone, redis::cmd("SREM").arg(&gone).arg(trace.to_string()), true).await?;
+        Ok(())
+    }
+
+    /// Clears away what queues left whose creation or deletion came to no end.
     pub(crate) async fn clear_gone(&self) -> Result<(), Fault> {
         let gone = self.link.keys.gone();
-        let ids =
-            Reply::of(self.link.send(&gone, redis::cmd("SMEMBERS").arg(&gone), false).await?)?.texts()?;
-        for id in ids {
-            let [record, _] = self.link.keys.queue(&id);
+        let traces = redis::cmd("SMEMBERS").arg(&gone).clone();
+        if Reply::of(self.link.send(&gone, &traces, false).await?)?.len() == 0 {
+            return Ok(());
+        }
+        // Somebody who is at it is left alone.
+        let Some(_lock) = Lock::take_free(&self.link, self.token(), "queues").await? else { return Ok(()) };
+        for trace in Reply::of(self.link.send(&gone, &traces, false).await?)?.texts()? {
+            let Some((id, name)) = trace.split_once(' ') else { continue };
+            let trace = Trace { id, name };
+            let [record, _] = self.link.keys.queue(id);
             let there = self.link.send(&record, redis::cmd("EXISTS").arg(&record), false).await?;
-            // One that is there is being deleted at this moment, or was not deleted after all.
-            if reply::number(there)? == 0 {
-                self.clear(&id).await?;
+            let directory = self.link.keys.queues();
+            let named = redis::cmd("HGET").arg(&directory).arg(name).clone();
+            let named = self.link.send(&directory, &named, false).await?;
+            match (reply::number(there)? > 0, named != Value::Nil && reply::text(named)? == id) {
+                (true, true) => self.forget_trace(&trace).await?,
+                (true, false) => self.bury_queue(&trace).await?,
+                (false, _) => self.clear(&trace).await?,
             }
         }
         Ok(())
