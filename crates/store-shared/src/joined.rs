@@ -2,7 +2,7 @@
 //!
 //! Only what cannot touch another caller is joined: batches whose items succeed or fail one by one, of one queue, at the
 //! same time. Where the joint call fails as a whole each is done alone, so that nobody is told another's refusal; unless
-//! nobody knows whether it happened, which then is so for all of them.
+//! something of it may have happened, which then is so for all of them.
 
 use std::sync::Arc;
 
@@ -131,6 +131,21 @@ fn parts<T>(outcomes: Vec<T>, sizes: &[usize]) -> Vec<Answer<T>> {
     sizes.iter().map(|size| Ok(outcomes.by_ref().take(*size).collect())).collect()
 }
 
+/// Whether something of a call that failed may have been done: then nobody does it again.
+fn may_have_begun(error: &StoreError) -> bool {
+    matches!(error, StoreError::OutcomeUnknown(_) | StoreError::Damaged { .. })
+}
+
+/// What each of those is told whose call that was.
+fn for_each(error: &StoreError) -> StoreError {
+    match error {
+        StoreError::Damaged { location, problem } => {
+            StoreError::Damaged { location: location.clone(), problem: problem.clone() }
+        }
+        unknown => StoreError::OutcomeUnknown(unknown.to_string().into()),
+    }
+}
+
 /// Carries out batches as one, and each alone where that did not work.
 async fn as_one<T: Item + Clone, R, F: Future<Output = Answer<R>>>(
     asks: Vec<Vec<T>>,
@@ -146,10 +161,7 @@ async fn as_one<T: Item + Clone, R, F: Future<Output = Answer<R>>>(
     }
     match alone(asks.concat()).await {
         Ok(outcomes) => parts(outcomes, &sizes),
-        Err(StoreError::OutcomeUnknown(cause)) => {
-            let cause = cause.to_string();
-            sizes.iter().map(|_| Err(StoreError::OutcomeUnknown(cause.clone().into()))).collect()
-        }
+        Err(error) if may_have_begun(&error) => sizes.iter().map(|_| Err(for_each(&error))).collect(),
         Err(_) => join_all(asks.into_iter().map(alone)).await,
     }
 }
@@ -272,9 +284,8 @@ async fn lease_as_one<S: Alone>(
     match store.lease_alone(now, &asks).await {
         Ok(leased) => shares(leased, &asks),
         Err(error) if asks.len() == 1 => vec![Err(error)],
-        Err(QueueError::Store(StoreError::OutcomeUnknown(cause))) => {
-            let cause = cause.to_string();
-            asks.iter().map(|_| Err(StoreError::OutcomeUnknown(cause.clone().into()).into())).collect()
+        Err(QueueError::Store(error)) if may_have_begun(&error) => {
+            asks.iter().map(|_| Err(for_each(&error).into())).collect()
         }
         Err(_) => {
             let alone = asks.iter().map(|ask| store.lease_alone(now, std::slice::from_ref(ask)));
