@@ -1,9 +1,11 @@
 -- A message that set out has arrived, and is taken away; or the other queue had no place for it, and it is back where it was.
 --
--- ARGV: time, id, whether it has arrived.
+-- ARGV: time, id, whether it has arrived, the number of its way. One that has set out anew since then is left alone.
 local queue = open(1)
 if not queue then return { 'gone' } end
 local id = ARGV[2]
+local way = string.match(redis.call('HGET', queue.at .. 'leaving', id) or '', ' (%d+)$') or '0'
+if way ~= ARGV[4] then return { 'e' } end
 local line = redis.call('HGET', queue.at .. 'p', id)
 redis.call('HDEL', queue.at .. 'leaving', id)
 local m = line and parse(line)

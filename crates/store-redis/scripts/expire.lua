@@ -6,7 +6,10 @@ local queue = open(1)
 if not queue then return { 'gone' } end
 if queue.stamp ~= ARGV[2] then return { 'stale' } end
 local to
-if ARGV[4] == '1' then to = open(2) end
+if ARGV[4] == '1' then
+  to = open(2)
+  if not to then return { 'gone', 2 } end
+end
 queue.relay = string.match(ARGV[4], '^@(.+)$')
 
 local answers = {}

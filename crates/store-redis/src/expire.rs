@@ -12,7 +12,7 @@ use crate::link::Args;
 use crate::queue::Known;
 use crate::reply::Reply;
 use crate::store::Shared;
-use crate::sweep::{Seen, judged, now_or, sentence_args};
+use crate::sweep::{Seen, judged, now_or, sentence_args, so_far};
 
 impl Shared {
     pub(crate) async fn expire(&self, now: Now, request: &ExpireRequest) -> Result<Vec<Judged>, Fault> {
@@ -27,10 +27,14 @@ impl Shared {
         found.truncate(limit);
         let mut judged = Vec::new();
         for (at, seen) in found {
-            let Some(known) = self.known(&seen.message.queue).await? else { continue };
-            judged.extend(
-                self.expire_seen(now, at, &known, vec![seen], request.error.as_ref(), request.seed).await?,
-            );
+            let one = async {
+                let Some(known) = self.known(&seen.message.queue).await? else { return Ok(Vec::new()) };
+                self.expire_seen(now, at, &known, vec![seen], request.error.as_ref(), request.seed).await
+            };
+            match one.await {
+                Ok(one) => judged.extend(one),
+                Err(fault) => return so_far(judged, fault),
+            }
         }
         Ok(judged)
     }
@@ -69,7 +73,7 @@ impl Shared {
         }
         let mut answer = Reply::of(self.link.run(&self.link.scripts.expire, &keys, &args).await?)?;
         if answer.text()? != "ok" {
-            self.forget(&known.queue.name);
+            self.forget_both(known);
             return Ok(Vec::new());
         }
         let at = answer.time()?;

@@ -12,7 +12,7 @@ use crate::link::Args;
 use crate::queue::Known;
 use crate::reply::Reply;
 use crate::store::Shared;
-use crate::sweep::{Seen, moved_to, now_or};
+use crate::sweep::{Seen, moved_to, now_or, so_far};
 use crate::words::{print_word, read_pair};
 
 impl Shared {
@@ -28,12 +28,21 @@ impl Shared {
         found.truncate(limit);
         let mut judged = Vec::new();
         for (at, seen) in found {
-            let Some(known) = self.known(&seen.message.queue).await? else { continue };
-            judged.extend(self.lapse_seen(now, at, &known, vec![seen], None).await?);
+            let one = async {
+                let Some(known) = self.known(&seen.message.queue).await? else { return Ok(Vec::new()) };
+                self.lapse_seen(now, at, &known, vec![seen], None).await
+            };
+            match one.await {
+                Ok(one) => judged.extend(one),
+                Err(fault) => return so_far(judged, fault),
+            }
         }
         for name in &names {
             if judged.len() < limit {
-                judged.extend(self.lapse_capped(now, name, limit - judged.len()).await?);
+                match self.lapse_capped(now, name, limit - judged.len()).await {
+                    Ok(capped) => judged.extend(capped),
+                    Err(fault) => return so_far(judged, fault),
+                }
             }
         }
         Ok(judged)
@@ -101,7 +110,7 @@ impl Shared {
         }
         let mut answer = Reply::of(self.link.run(&self.link.scripts.lapse, &keys, &args).await?)?;
         if answer.text()? != "ok" {
-            self.forget(&known.queue.name);
+            self.forget_both(known);
             return Ok(Vec::new());
         }
         let at = answer.time()?;

@@ -1,9 +1,11 @@
 //! lease: ready → leased.
 
+use bytes::Bytes;
 use redrive_core::limits::BATCH_BYTES_MAX;
-use redrive_core::message::{Lane, Message};
+use redrive_core::message::{Lane, Message, MessageId};
 use redrive_core::policy::RetryLane;
 use redrive_core::queue::QueueName;
+use redrive_core::time::Timestamp;
 use redrive_store::{LaneChoice, LeaseRequest, Leased, Limit, Now, Pick, StoreError, Swept};
 
 use crate::error::{Fault, damaged, unavailable};
@@ -80,28 +82,47 @@ fn args(
 
 /// Messages as `scripts/lease.lua` answers them: of each its id, its line and its content, and behind all of them what else is kept
 /// of which under which letter.
+///
+/// They are leased. One that cannot be read is nobody's until its lease runs out, which is no reason to keep the others back.
 fn messages(queue: &QueueName, mut each: Reply, mut kept: Reply) -> Result<Vec<Message>, StoreError> {
+    let unreadable = |id: MessageId, error: &StoreError| {
+        tracing::error!(%error, %queue, %id, "a message was leased and cannot be read");
+    };
     let mut messages = Vec::with_capacity(each.len() / 3);
     while each.len() > 0 {
-        let (id, words) = (each.id()?, Words::read(&each.text()?)?);
-        let mut message = words.message(queue, id, read_pair(" ")?);
-        read_content(&mut message, &each.bytes()?)?;
-        messages.push(message);
+        let (id, line, content) = (each.id()?, each.text()?, each.bytes()?);
+        let message = bare_message(queue, id, &line, &content);
+        messages.push(message.inspect_err(|error| unreadable(id, error)).ok());
     }
     while kept.len() > 0 {
-        let (number, letter) = (kept.number()?, kept.text()?);
+        let (number, letter, value) = (kept.number()?, kept.text()?, kept.bytes()?);
         let whose = usize::try_from(number).ok().and_then(|number| messages.get_mut(number.checked_sub(1)?));
-        let message = whose.ok_or_else(|| damaged("the number of a message", number))?;
-        read_kept(message, &letter, &kept.bytes()?)?;
+        let whose = whose.ok_or_else(|| damaged("the number of a message", number))?;
+        if let Some(message) = whose
+            && let Err(error) = read_kept(message, &letter, &value)
+        {
+            unreadable(message.id(), &error);
+            *whose = None;
+        }
     }
-    Ok(messages)
+    Ok(messages.into_iter().flatten().collect())
+}
+
+/// A message of which nothing else is kept than its line and its content.
+fn bare_message(
+    queue: &QueueName,
+    id: MessageId,
+    line: &str,
+    content: &Bytes,
+) -> Result<Message, StoreError> {
+    let mut message = Words::read(line)?.message(queue, id, read_pair(" ")?);
+    read_content(&mut message, content)?;
+    Ok(message)
 }
 
 /// A message as `scripts/read.lua` answers it: its id, its line, its content, and what is kept of it under which letter.
 pub(crate) fn message(queue: &QueueName, mut from: Reply) -> Result<Message, StoreError> {
-    let (id, words) = (from.id()?, Words::read(&from.text()?)?);
-    let mut message = words.message(queue, id, read_pair(" ")?);
-    read_content(&mut message, &from.bytes()?)?;
+    let mut message = bare_message(queue, from.id()?, &from.text()?, &from.bytes()?)?;
     while from.len() >= 2 {
         let letter = from.text()?;
         read_kept(&mut message, &letter, &from.bytes()?)?;
@@ -124,13 +145,35 @@ impl Shared {
 
     /// One lease for all who ask, who want the same: they differ in their names, and in how many they want.
     pub(crate) async fn lease(&self, now: Now, requests: &[LeaseRequest]) -> Result<Leased, Fault> {
+        let mut swept = None;
+        match self.lease_after(now, requests, &mut swept).await {
+            Ok((at, messages, more)) => {
+                Ok(Leased { at, messages, more, swept: swept.map(|(_, swept)| swept).unwrap_or_default() })
+            }
+            // What was swept has happened, and is told of now or never; whoever asked asks again.
+            Err(fault) => match swept {
+                Some((at, swept)) if !swept.expired.is_empty() || !swept.lapsed.is_empty() => {
+                    tracing::warn!(?fault, "a lease came no further than to what is overdue");
+                    Ok(Leased { at, messages: Vec::new(), more: true, swept })
+                }
+                _ => Err(fault),
+            },
+        }
+    }
+
+    /// When, what, and whether there may be more; and what was swept before, even where the rest fails.
+    async fn lease_after(
+        &self,
+        now: Now,
+        requests: &[LeaseRequest],
+        swept: &mut Option<(Timestamp, Swept)>,
+    ) -> Result<(Timestamp, Vec<Message>, bool), Fault> {
         let request = requests.first().ok_or_else(|| damaged("a lease", "nobody asked for it"))?;
-        let (mut swept, mut was_swept) = (Swept::default(), false);
         let mut now = now;
         for _ in 0..LOOKS {
             let known = self.there(&request.queue).await?;
             let reserved = self.reserve(requests).await?;
-            let args = args(self, now, &known, (request, requests), (was_swept, reserved));
+            let args = args(self, now, &known, (request, requests), (swept.is_some(), reserved));
             let mut keys = known.keys.to_vec();
             keys.extend(reserved.is_none().then(|| self.link.keys.store()));
             let mut answer = Reply::of(self.link.run(&self.link.scripts.lease, &keys, &args).await?)?;
@@ -138,14 +181,9 @@ impl Shared {
                 "ok" => {
                     let (at, more) = (answer.time()?, answer.number()? > 0);
                     self.saw(now, at);
-                    let messages = messages(&request.queue, answer.reply()?, answer.reply()?);
-                    let messages = messages.map_err(|error| {
-                        // They are leased, and nobody gets them: their leases will run out.
-                        tracing::error!(%error, queue = %request.queue, "what was leased cannot be read");
-                        error
-                    })?;
+                    let messages = messages(&request.queue, answer.reply()?, answer.reply()?)?;
                     self.link.was_given(&messages);
-                    return Ok(Leased { at, messages, more, swept });
+                    return Ok((at, messages, more));
                 }
                 "sweep" => {
                     let at = answer.time()?;
@@ -155,11 +193,11 @@ impl Shared {
                     }
                     let overdue = seen(&request.queue, answer.replies()?)?;
                     let lapsing = seen(&request.queue, answer.replies()?)?;
+                    let (_, swept) = swept.get_or_insert_with(|| (at, Swept::default()));
                     swept
                         .expired
                         .extend(self.expire_seen(now, at, &known, overdue, None, request.seed).await?);
                     swept.lapsed.extend(self.lapse_seen(now, at, &known, lapsing, None).await?);
-                    was_swept = true;
                 }
                 // Another call was faster, and its numbers are later ones.
                 "late" => {}

@@ -4,16 +4,19 @@
 //! taken away at the queue that it left. What dies in a queue whose dead go elsewhere is noted down in the step in which it dies.
 //! Whoever does these steps may end in between: a sweeper finds what is on its way and goes on with it.
 
+use std::collections::BTreeSet;
+
 use redis::Value;
 use redrive_core::message::MessageId;
 use redrive_core::policy::Verdict;
 use redrive_core::queue::QueueName;
-use redrive_store::{Bulk, BulkRefusal, Judged, Now};
+use redrive_store::{Bulk, BulkRefusal, Judged, Now, Signal};
 
 use crate::error::{Fault, damaged};
 use crate::link::Args;
 use crate::queue::Known;
 use crate::reply::Reply;
+use crate::signal::NOBODY;
 use crate::store::Shared;
 
 /// Most messages on their way that one look at a queue goes on with.
@@ -54,11 +57,13 @@ impl Shared {
             "l" => return Ok(Fared::Touched),
             _ => return Ok(Fared::Gone),
         }
+        let way = set_out.text()?;
         let mut args = Args::default();
         args.push(self.time_arg(now))
             .number(id)
             .push(from.id.as_str())
-            .number(self.options.limits.classes_per_queue);
+            .number(self.options.limits.classes_per_queue)
+            .push(way.as_str());
         while set_out.len() > 0 {
             match set_out.next() {
                 Value::BulkString(bytes) => args.push(bytes),
@@ -80,7 +85,7 @@ impl Shared {
             None => Fared::NoQueue,
         };
         let mut args = Args::default();
-        args.push(self.time_arg(now)).number(id).flag(fared == Fared::Arrived);
+        args.push(self.time_arg(now)).number(id).flag(fared == Fared::Arrived).push(way);
         self.link.run(&self.link.scripts.departed, &from.keys, &args).await?;
         Ok(fared)
     }
@@ -111,9 +116,22 @@ impl Shared {
         target: &QueueName,
         bulk: &mut Bulk,
     ) -> Result<Vec<MessageId>, Fault> {
-        let mut touched = Vec::new();
+        let (mut touched, mut last) = (Vec::new(), None);
+        let mut left = selected.len() as u64;
         for (id, line) in selected {
-            let refusal = match self.relay(now, known, id, &line, target).await? {
+            let fared = match (self.relay(now, known, id, &line, target).await, last) {
+                (Ok(fared), _) => fared,
+                // Those that have arrived are told of; the next step begins with this one.
+                (Err(fault), Some(last)) if touched.is_empty() => {
+                    tracing::warn!(?fault, queue = %known.queue.name, "a move came no further for now");
+                    bulk.matched -= left;
+                    bulk.next = Some(last);
+                    return Ok(touched);
+                }
+                (Err(fault), _) => return Err(fault),
+            };
+            (last, left) = (Some(id), left - 1);
+            let refusal = match fared {
                 Fared::Arrived => {
                     bulk.applied.push(id);
                     continue;
@@ -140,6 +158,7 @@ impl Shared {
         let mut command = redis::cmd("HRANDFIELD");
         command.arg(&leaving).arg(RESUMED_MAX).arg("WITHVALUES");
         let mut found = Reply::of(self.link.send(&leaving, &command, false).await?)?;
+        let mut arrived = BTreeSet::new();
         while found.len() > 0 {
             // A pair comes flat, or as a pair.
             let (id, target) = match found.next() {
@@ -151,8 +170,12 @@ impl Shared {
             };
             let target = target.split(' ').next().unwrap_or_default();
             let target = QueueName::new(target).map_err(|error| damaged("the name of a queue", error))?;
-            self.relay(now, known, id, "", &target).await?;
+            if self.relay(now, known, id, "", &target).await? == Fared::Arrived {
+                arrived.insert(target);
+            }
         }
-        Ok(())
+        // Whoever waits there has not heard of it; nor has this instance, which hears what nobody has told.
+        let signals: Vec<Signal> = arrived.into_iter().map(Signal::Ready).collect();
+        self.tell_as(NOBODY, &signals).await
     }
 }

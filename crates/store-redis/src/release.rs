@@ -57,7 +57,13 @@ impl Shared {
             let progress = &seen.message.progress;
             let terms = Terms::new(&known.settings, seen.message.spec.max_attempts);
             if terms.spent(progress.attempts, progress.deliveries_counted()).is_some() {
-                lapsed = self.lapse_seen(now, at, known, vec![seen], None).await?.pop();
+                // It is released, whatever becomes of this: should it fail, a sweeper finds it.
+                match self.lapse_seen(now, at, known, vec![seen], None).await {
+                    Ok(mut judged) => lapsed = judged.pop(),
+                    Err(fault) => {
+                        tracing::warn!(?fault, queue = %known.queue.name, "a released message lapses later");
+                    }
+                }
             }
         }
         Ok(Released { visible_at, consumer, lapsed })

@@ -87,7 +87,22 @@ pub(crate) fn sentence_args(args: &mut Args, sentence: Sentence, error: &ErrorTe
     args.push(print_word(Fingerprint::of(error.as_str()))).push(error_word(error));
 }
 
+/// What was judged before something failed: it has happened, and is told of once, now or never. Nothing was judged: the failure.
+pub(crate) fn so_far(judged: Vec<Judged>, fault: Fault) -> Result<Vec<Judged>, Fault> {
+    if judged.is_empty() {
+        return Err(fault);
+    }
+    tracing::warn!(?fault, judged = judged.len(), "a sweep came no further for now");
+    Ok(judged)
+}
+
 impl Shared {
+    /// What is known of a queue, and of the one that its dead go to, was not right any more.
+    pub(crate) fn forget_both(&self, known: &Known) {
+        self.forget(&known.queue.name);
+        known.settings.dead_letter_to.iter().for_each(|target| self.forget(target));
+    }
+
     /// The keys of a queue and, where its dead go to another one and can in the same step, of that; and how scripts are told.
     pub(crate) async fn with_target(&self, known: &Known) -> Result<(Vec<String>, String), Fault> {
         let mut keys = known.keys.to_vec();
@@ -101,8 +116,11 @@ impl Shared {
     }
 
     pub(crate) async fn retain(&self, now: Now, request: &SweepRequest) -> Result<u64, Fault> {
-        if request.queue.is_none() {
-            self.clear_gone().await?;
+        // Nobody else waits for what is left of a queue, or for a node that cannot be reached.
+        if request.queue.is_none()
+            && let Err(fault) = self.clear_gone().await
+        {
+            tracing::warn!(?fault, "what deleted queues left stays for now");
         }
         let (mut left, mut gone) = (request.limit.get() as u64, 0);
         for name in self.swept_queues(request.queue.as_ref()).await? {
@@ -110,7 +128,6 @@ impl Shared {
                 break;
             }
             let Some(known) = self.known(&name).await? else { continue };
-            // A node that cannot be reached keeps nobody else waiting.
             if let Err(fault) = self.resume_relays(now, &known).await {
                 tracing::warn!(?fault, queue = %name, "what is on its way to another queue waits");
             }
