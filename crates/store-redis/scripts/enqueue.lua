@@ -180,18 +180,24 @@ local function write(queue)
   redis.call('ZADD', queue.at .. 'ids', unpack(ids))
   if #later > 0 then redis.call('ZADD', queue.at .. 'delayed', unpack(later)) end
   if #ends > 0 then redis.call('ZADD', queue.at .. 'ttl', unpack(ends)) end
-  local begin, turns = {}, {}
+  local begin, turns, begun, keys = {}, {}, {}, {}
   for _, line in ipairs(order) do
     local entries = stood[line]
     if redis.call('RPUSH', queue.at .. 'r:' .. line, unpack(entries)) == #entries then
-      local kind = entries.kind
-      redis.call('ZADD', queue.at .. 'l:f:' .. entries.key, 9 - kind.priority, kind.priority .. ':' .. kind.class)
+      begun[#begun + 1], keys[#keys + 1] = entries, entries.key
       queue.turn = queue.turn + 1
       begin[#begin + 1], begin[#begin + 2] = entries.first, line
       turns[#turns + 1], turns[#turns + 2] = queue.turn, entries.key
     end
   end
   if #begin > 0 then
+    local texts, fields = {}, {}
+    for i, lines in ipairs(redis.call('HMGET', queue.at .. 'lines:f', unpack(keys))) do
+      local key, kind = keys[i], begun[i].kind
+      texts[key] = with_line(texts[key] or lines, kind.priority .. ':' .. kind.class)
+    end
+    for key, lines in pairs(texts) do fields[#fields + 1], fields[#fields + 2] = key, lines end
+    redis.call('HSET', queue.at .. 'lines:f', unpack(fields))
     redis.call('ZADD', queue.at .. 'heads', unpack(begin))
     redis.call('ZADD', queue.at .. 'ring:f', 'NX', unpack(turns))
   end

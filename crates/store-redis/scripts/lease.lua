@@ -170,9 +170,9 @@ Key.__index = Key
 
 function Key:open()
   if self.lines then return end
-  local names = redis.call('ZRANGE', queue.at .. 'l:' .. self.lane .. ':' .. self.key, 0, -1)
-  self.lines, self.number = {}, #names
-  for _, name in ipairs(names) do
+  self.lines, self.number = {}, 0
+  for name in string.gmatch(self.names or '', '%S+') do
+    self.number = self.number + 1
     local class = string.sub(name, 3)
     if not passes or passes[class] then
       self.lines[#self.lines + 1] = setmetatable({
@@ -229,8 +229,9 @@ function Lane:more()
       -- Each of them is served as often as the others.
       local chunk = math.ceil(wanted / #keys)
       self.keys, self.at = {}, 1
+      local lines = redis.call('HMGET', queue.at .. 'lines:' .. self.name, unpack(keys))
       for i, key in ipairs(keys) do
-        self.keys[i] = setmetatable({ key = key, lane = self.name, chunk = chunk }, Key)
+        self.keys[i] = setmetatable({ key = key, names = lines[i], lane = self.name, chunk = chunk }, Key)
         self.opened[#self.opened + 1] = self.keys[i]
       end
       if not key_pauses and not passes then look_ahead(self.keys) end
@@ -309,7 +310,7 @@ end
 
 -- Writes down what was taken from the lines of a lane, and whose turn it is.
 function Lane:flush()
-  local turned, gone, begin, ended = {}, {}, {}, {}
+  local turned, gone, begin, ended, left, none = {}, {}, {}, {}, {}, {}
   for _, entry in ipairs(self.opened) do
     local emptied = 0
     for _, line in ipairs(entry.lines or {}) do
@@ -324,11 +325,16 @@ function Lane:flush()
         if place then
           begin[#begin + 1], begin[#begin + 2] = place, name
         else
-          redis.call('ZREM', queue.at .. 'l:' .. self.name .. ':' .. entry.key, line.name)
+          entry.names = without_line(entry.names, line.name)
           ended[#ended + 1] = name
           emptied = emptied + 1
         end
       end
+    end
+    if emptied > 0 and entry.names then
+      left[#left + 1], left[#left + 2] = entry.key, entry.names
+    elseif emptied > 0 then
+      none[#none + 1] = entry.key
     end
     if entry.parked or (entry.lines and entry.number == emptied) then
       gone[#gone + 1] = entry.key
@@ -345,6 +351,8 @@ function Lane:flush()
   end
   in_parts(begin, 'ZADD', queue.at .. 'heads')
   in_parts(ended, 'ZREM', queue.at .. 'heads')
+  in_parts(left, 'HSET', queue.at .. 'lines:' .. self.name)
+  in_parts(none, 'HDEL', queue.at .. 'lines:' .. self.name)
   in_parts(turned, 'ZADD', self.ring)
   in_parts(gone, 'ZREM', self.ring)
   if weighted then in_parts(gone, 'HDEL', queue.at .. 'turns:' .. self.name) end
@@ -355,7 +363,7 @@ local function unpark(name)
   local parked = queue.at .. 'parked:' .. name
   for _, key in ipairs(redis.call('ZRANGEBYSCORE', parked, '-inf', queue.now, 'LIMIT', 0, 1000)) do
     redis.call('ZREM', parked, key)
-    if redis.call('EXISTS', queue.at .. 'l:' .. name .. ':' .. key) == 1 then
+    if redis.call('HEXISTS', queue.at .. 'lines:' .. name, key) == 1 then
       queue.turn = queue.turn + 1
       redis.call('ZADD', queue.at .. 'ring:' .. name, 'NX', queue.turn, key)
     end
@@ -455,11 +463,11 @@ end
 
 if probe then pick_probe() else pick_fairly() end
 
--- Of each message its id, its line and its content; and what else is kept of whom, under which letter. Both are flat: a table for
--- each message would cost as much as its commands.
+-- Of each message its id and its line; and what else is kept of whom, under which letter. Both are flat: a table for each message
+-- would cost as much as its commands. Whoever asked reads the contents: each byte that passes through a script is looked at twice.
 local answer, kept = {}, {}
 if #picked > 0 then
-  local lines, deadlines, ids, retries, timed = {}, {}, {}, {}, {}
+  local lines, deadlines, retries, timed = {}, {}, {}, {}
   local number = (reserved or redis.call('HINCRBY', KEYS[3], 'leases', #picked) - #picked + 1) - 1
   queue.leases = number + #picked
   local stream, now, until_when, until_text = queue.at .. 's', text(queue.now), nil, nil
@@ -488,8 +496,6 @@ if #picked > 0 then
       .. ARGV[asker + 2]
     lines[2 * i - 1], lines[2 * i] = id, line
     deadlines[2 * i - 1], deadlines[2 * i] = until_text, lease .. ':' .. id
-    ids[i] = id
-    answer[3 * i - 2], answer[3 * i - 1] = id, line
     if m.kept and m.kept ~= '-' then
       for letter in string.gmatch(m.kept, '%a') do
         local n = #kept
@@ -508,7 +514,7 @@ if #picked > 0 then
     redis.call('ZREM', queue.at .. 'tries', unpack(retries))
     redis.call('SADD', queue.at .. 'retries', unpack(retries))
   end
-  for i, body in ipairs(redis.call('HMGET', queue.at .. 'b', unpack(ids))) do answer[3 * i] = body end
+  answer = lines
   count(queue, 'lease', #picked)
 end
 close(queue)

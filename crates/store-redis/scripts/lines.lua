@@ -1,16 +1,38 @@
 -- The lines in which ready messages stand, and the way into and out of them.
 --
 -- A line is a list for each lane, key, priority and class (`r:lane:priority:class:key`), in the order of places: an entry is
--- `place:id`. Which lines a key has, those of the highest priority first, is in `l:lane:key`; which keys have any, the next to
--- be served first, is in `ring:lane`; where every line begins, in `heads`. The retry lane is known by attempts as well,
+-- `place:id`. Which lines a key has, `priority:class` those of the highest priority first, is a text in `lines:lane`; which keys have
+-- any, the next to be served first, is in `ring:lane`; where every line begins, in `heads`. The retry lane is known by attempts as well,
 -- in `tries`, for whoever looks for a probe.
 local function stands(m)
   return m.priority .. ':' .. m.class .. ':' .. m.key
 end
 
+-- The lines of a key with another one, and without one. A priority is one digit, so the order of texts is theirs.
+local function with_line(lines, name)
+  if not lines then return name end
+  local names = { name }
+  for other in string.gmatch(lines, '%S+') do
+    if other == name then return lines end
+    names[#names + 1] = other
+  end
+  table.sort(names, function(a, b) return a > b end)
+  return table.concat(names, ' ')
+end
+
+local function without_line(lines, name)
+  local names = {}
+  for other in string.gmatch(lines, '%S+') do
+    if other ~= name then names[#names + 1] = other end
+  end
+  return names[1] and table.concat(names, ' ')
+end
+
 -- Writes down that a line begins at that place.
 local function begins(queue, lane, m, place)
-  redis.call('ZADD', queue.at .. 'l:' .. lane .. ':' .. m.key, 9 - m.priority, m.priority .. ':' .. m.class)
+  local lines = redis.call('HGET', queue.at .. 'lines:' .. lane, m.key)
+  local more = with_line(lines, m.priority .. ':' .. m.class)
+  if more ~= lines then redis.call('HSET', queue.at .. 'lines:' .. lane, m.key, more) end
   redis.call('ZADD', queue.at .. 'heads', place, lane .. ':' .. stands(m))
   queue.turn = queue.turn + 1
   redis.call('ZADD', queue.at .. 'ring:' .. lane, 'NX', queue.turn, m.key)
@@ -25,9 +47,12 @@ local function look(queue, lane, m)
     return
   end
   redis.call('ZREM', queue.at .. 'heads', line)
-  local lines = queue.at .. 'l:' .. lane .. ':' .. m.key
-  redis.call('ZREM', lines, m.priority .. ':' .. m.class)
-  if redis.call('EXISTS', lines) == 0 then
+  local lines = redis.call('HGET', queue.at .. 'lines:' .. lane, m.key)
+  lines = lines and without_line(lines, m.priority .. ':' .. m.class)
+  if lines then
+    redis.call('HSET', queue.at .. 'lines:' .. lane, m.key, lines)
+  else
+    redis.call('HDEL', queue.at .. 'lines:' .. lane, m.key)
     redis.call('ZREM', queue.at .. 'ring:' .. lane, m.key)
     redis.call('HDEL', queue.at .. 'turns:' .. lane, m.key)
   end

@@ -1,12 +1,13 @@
 //! lease: ready → leased.
 
 use bytes::Bytes;
+use redis::Value;
 use redrive_core::limits::BATCH_BYTES_MAX;
 use redrive_core::message::{Lane, Message, MessageId};
 use redrive_core::policy::RetryLane;
 use redrive_core::queue::QueueName;
 use redrive_core::time::Timestamp;
-use redrive_store::{LaneChoice, LeaseRequest, Leased, Limit, Now, Pick, StoreError, Swept};
+use redrive_store::{LaneChoice, LeaseRequest, Leased, Limit, Now, Pick, QueueError, StoreError, Swept};
 
 use crate::error::{Fault, damaged, unavailable};
 use crate::link::Args;
@@ -80,18 +81,30 @@ fn args(
     args
 }
 
-/// Messages as `scripts/lease.lua` answers them: of each its id, its line and its content, and behind all of them what else is kept
-/// of which under which letter.
+/// The ids and the lines of what `scripts/lease.lua` handed out.
+fn handed_out(mut each: Reply) -> Result<Vec<(MessageId, String)>, StoreError> {
+    let mut all = Vec::with_capacity(each.len() / 2);
+    while each.len() > 0 {
+        all.push((each.id()?, each.text()?));
+    }
+    Ok(all)
+}
+
+/// Messages that were handed out, with their contents, and what else is kept of which under which letter.
 ///
 /// They are leased. One that cannot be read is nobody's until its lease runs out, which is no reason to keep the others back.
-fn messages(queue: &QueueName, mut each: Reply, mut kept: Reply) -> Result<Vec<Message>, StoreError> {
+fn messages(
+    queue: &QueueName,
+    lines: Vec<(MessageId, String)>,
+    mut contents: Reply,
+    mut kept: Reply,
+) -> Result<Vec<Message>, StoreError> {
     let unreadable = |id: MessageId, error: &StoreError| {
         tracing::error!(%error, %queue, %id, "a message was leased and cannot be read");
     };
-    let mut messages = Vec::with_capacity(each.len() / 3);
-    while each.len() > 0 {
-        let (id, line, content) = (each.id()?, each.text()?, each.bytes()?);
-        let message = bare_message(queue, id, &line, &content);
+    let mut messages = Vec::with_capacity(lines.len());
+    for (id, line) in lines {
+        let message = contents.bytes().and_then(|content| bare_message(queue, id, &line, &content));
         messages.push(message.inspect_err(|error| unreadable(id, error)).ok());
     }
     while kept.len() > 0 {
@@ -143,6 +156,28 @@ impl Shared {
         Ok(Some(last - numbers + 1))
     }
 
+    /// The contents of messages that this call has leased. It is not begun anew where this does not work.
+    async fn contents(&self, known: &Known, leased: &[(MessageId, String)]) -> Result<Reply, Fault> {
+        if leased.is_empty() {
+            return Ok(Reply::of(Value::Nil)?);
+        }
+        let bodies = self.link.keys.of_queue(&known.id, "b");
+        let mut command = redis::cmd("HMGET");
+        command.arg(&bodies);
+        leased.iter().for_each(|(id, _)| {
+            command.arg(id.to_string());
+        });
+        let contents = self.link.again(|| self.link.send(&bodies, &command, false)).await;
+        let contents = contents.map_err(|fault| {
+            let told = format!(
+                "messages were leased, and their contents cannot be read: {}",
+                QueueError::from(fault)
+            );
+            Fault::Unknown(StoreError::OutcomeUnknown(told.into()))
+        })?;
+        Ok(Reply::of(contents)?)
+    }
+
     /// One lease for all who ask, who want the same: they differ in their names, and in how many they want.
     pub(crate) async fn lease(&self, now: Now, requests: &[LeaseRequest]) -> Result<Leased, Fault> {
         let mut swept = None;
@@ -181,7 +216,9 @@ impl Shared {
                 "ok" => {
                     let (at, more) = (answer.time()?, answer.number()? > 0);
                     self.saw(now, at);
-                    let messages = messages(&request.queue, answer.reply()?, answer.reply()?)?;
+                    let (lines, kept) = (handed_out(answer.reply()?)?, answer.reply()?);
+                    let contents = self.contents(&known, &lines).await?;
+                    let messages = messages(&request.queue, lines, contents, kept)?;
                     self.link.was_given(&messages);
                     return Ok((at, messages, more));
                 }
