@@ -171,7 +171,9 @@ Key.__index = Key
 function Key:open()
   if self.lines then return end
   self.lines, self.number = {}, 0
-  for name in string.gmatch(self.names or '', '%S+') do
+  local names = self.names
+  if not names then return end
+  local function has(name)
     self.number = self.number + 1
     local class = string.sub(name, 3)
     if not passes or passes[class] then
@@ -181,6 +183,9 @@ function Key:open()
       }, Line)
     end
   end
+  -- Most have one.
+  if not string.find(names, ' ', 1, true) then return has(names) end
+  for name in string.gmatch(names, '%S+') do has(name) end
 end
 
 -- The next message of a key: of the highest priority, and of those the one with the first place.
@@ -310,23 +315,15 @@ end
 
 -- Writes down what was taken from the lines of a lane, and whose turn it is.
 function Lane:flush()
-  local turned, gone, begin, ended, left, none = {}, {}, {}, {}, {}, {}
+  local turned, gone, ended, left, none = {}, {}, {}, {}, {}
   for _, entry in ipairs(self.opened) do
     local emptied = 0
     for _, line in ipairs(entry.lines or {}) do
       if line.passed > 0 then
         redis.call('LPOP', line.key, line.passed)
-        local place = line:begins()
-        if not place and not line.over then
-          local first = redis.call('LINDEX', line.key, 0)
-          place = first and string.sub(first, 1, -38)
-        end
-        local name = self.name .. ':' .. line.name .. ':' .. entry.key
-        if place then
-          begin[#begin + 1], begin[#begin + 2] = place, name
-        else
+        if not line.entries[line.next] and (line.over or redis.call('EXISTS', line.key) == 0) then
           entry.names = without_line(entry.names, line.name)
-          ended[#ended + 1] = name
+          ended[#ended + 1] = self.name .. ':' .. line.name .. ':' .. entry.key
           emptied = emptied + 1
         end
       end
@@ -349,7 +346,6 @@ function Lane:flush()
       end
     end
   end
-  in_parts(begin, 'ZADD', queue.at .. 'heads')
   in_parts(ended, 'ZREM', queue.at .. 'heads')
   in_parts(left, 'HSET', queue.at .. 'lines:' .. self.name)
   in_parts(none, 'HDEL', queue.at .. 'lines:' .. self.name)
@@ -435,7 +431,11 @@ local function pick_probe()
   local function enough()
     return best and (others or kept)
   end
-  for _, line in ipairs(redis.call('ZRANGE', queue.at .. 'heads', 0, -1)) do
+  local rank = 0
+  while not enough() do
+    local _, line = head_at(queue, rank, math.huge)
+    if not line then break end
+    rank = rank + 1
     local from, entries = 0, nil
     while string.sub(line, 1, 2) == 'f:' and not enough() and (not entries or #entries > 0) do
       entries = redis.call('LRANGE', queue.at .. 'r:' .. line, from, from + 9)

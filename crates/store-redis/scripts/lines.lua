@@ -2,7 +2,7 @@
 --
 -- A line is a list for each lane, key, priority and class (`r:lane:priority:class:key`), in the order of places: an entry is
 -- `place:id`. Which lines a key has, `priority:class` those of the highest priority first, is a text in `lines:lane`; which keys have
--- any, the next to be served first, is in `ring:lane`; where every line begins, in `heads`. The retry lane is known by attempts as well,
+-- any, the next to be served first, is in `ring:lane`; where every line begins, in `heads` (see `heads.lua`). The retry lane is known by attempts as well,
 -- in `tries`, for whoever looks for a probe.
 local function stands(m)
   return m.priority .. ':' .. m.class .. ':' .. m.key
@@ -21,6 +21,7 @@ local function with_line(lines, name)
 end
 
 local function without_line(lines, name)
+  if lines == name then return nil end
   local names = {}
   for other in string.gmatch(lines, '%S+') do
     if other ~= name then names[#names + 1] = other end

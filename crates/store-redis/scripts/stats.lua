@@ -1,4 +1,4 @@
--- A queue at this moment. Nothing is changed.
+-- A queue at this moment. Nothing is changed but what is known of its lines; where that takes more than a step, it is to be asked again.
 local queue = open(1)
 if not queue then return { 'gone' } end
 
@@ -11,8 +11,8 @@ local function older(id)
   local line = id and redis.call('HGET', queue.at .. 'p', id)
   if line then oldest = math.min(oldest or math.huge, parse(line).visible) end
 end
-local head = redis.call('ZRANGE', queue.at .. 'heads', 0, 0)[1]
-local entry = head and redis.call('LINDEX', queue.at .. 'r:' .. head, 0)
+local entry = head_at(queue, 0, 1000)
+if entry == true then return { 'again' } end
 older(entry and string.match(entry, '^%d+:(.*)$'))
 older(redis.call('ZRANGE', queue.at .. 'over', 0, 0)[1])
 local due = redis.call('ZRANGEBYSCORE', queue.at .. 'delayed', '-inf', queue.now, 'WITHSCORES', 'LIMIT', 0, 1)[2]

@@ -160,12 +160,23 @@ impl Shared {
         verb: &Script,
         args: &Args,
     ) -> Result<(Arc<Known>, Reply), Fault> {
+        let (known, answer, _) = self.on_queue_saying(name, verb, args).await?;
+        Ok((known, answer))
+    }
+
+    /// The same for a script that says something else than `ok`, too.
+    pub(crate) async fn on_queue_saying(
+        &self,
+        name: &QueueName,
+        verb: &Script,
+        args: &Args,
+    ) -> Result<(Arc<Known>, Reply, String), Fault> {
         for _ in 0..LOOKS {
             let known = self.there(name).await?;
             let mut answer = Reply::of(self.link.run(verb, &known.keys, args).await?)?;
-            match answer.text()?.as_str() {
-                "gone" | "stale" => self.forget(name),
-                _ => return Ok((known, answer)),
+            match answer.text()? {
+                said if said == "gone" || said == "stale" => self.forget(name),
+                said => return Ok((known, answer, said)),
             }
         }
         Err(Fault::Again(unavailable("the queue is changed all the time")))

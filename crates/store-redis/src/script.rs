@@ -29,7 +29,10 @@ macro_rules! scripts {
     (@head adds) => { "" };
     (@head moves) => { "#!lua flags=allow-oom\n" };
     (@head looks) => { "#!lua flags=no-writes\n" };
+    // What only sets right what follows from the rest may be done again.
+    (@head tidies) => { "#!lua flags=allow-oom\n" };
     (@writes looks) => { false };
+    (@writes tidies) => { false };
     (@writes $kind:ident) => { true };
 }
 
@@ -51,7 +54,7 @@ impl Verb {
 
 scripts! {
     enqueue: adds = ["base", "lines", "keep", "enqueue"];
-    lease: moves = ["base", "lines", "keep", "lease"];
+    lease: moves = ["base", "lines", "heads", "keep", "lease"];
     ack: moves = ["base", "keep", "settle", "ack"];
     extend: moves = ["base", "keep", "settle", "extend"];
     release: moves = ["base", "lines", "keep", "settle", "release"];
@@ -70,7 +73,7 @@ scripts! {
     page: looks = ["base", "keep", "page"];
     read: looks = ["base", "keep", "read"];
     find: looks = ["base", "keep", "find"];
-    stats: looks = ["base", "stats"];
+    stats: tidies = ["base", "heads", "stats"];
     due: looks = ["base", "due"];
     groups: looks = ["base", "groups"];
     queue_create: adds = ["base", "queue_create"];
