@@ -164,9 +164,9 @@ impl Shared {
         let bodies = self.link.keys.of_queue(&known.id, "b");
         let mut command = redis::cmd("HMGET");
         command.arg(&bodies);
-        leased.iter().for_each(|(id, _)| {
+        for (id, _) in leased {
             command.arg(id.to_string());
-        });
+        }
         let contents = self.link.again(|| self.link.send(&bodies, &command, false)).await;
         let contents = contents.map_err(|fault| {
             let told = format!(

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Cmd, Value};
@@ -15,6 +15,7 @@ use redrive_core::lease::LeaseId;
 use redrive_core::message::Message;
 use redrive_store_shared::Pauses;
 
+use crate::clock::uptime;
 use crate::durability::Promise;
 use crate::error::{Fault, Turned, unavailable, unreached};
 use crate::keys::{Keys, SLOTS, slot};
@@ -475,10 +476,13 @@ impl Link {
     where
         F: Future<Output = Result<T, Fault>>,
     {
-        let (mut pauses, begun) = (Pauses::new(PAUSES.0, PAUSES.1), Instant::now());
+        let (mut pauses, begun) = (Pauses::new(PAUSES.0, PAUSES.1), uptime());
         loop {
             match step().await {
-                Err(Fault::Again(_)) if begun.elapsed() < self.patience.busy => {
+                Err(Fault::Again(_))
+                    if Duration::from_millis(uptime().get().saturating_sub(begun.get()))
+                        < self.patience.busy =>
+                {
                     pauses.wait().await;
                 }
                 answer => return answer,

@@ -118,9 +118,8 @@ impl Listener for Ear {
                     Ok(Some(Ok(text))) => self.take(&text),
                     // What is no text was told by nobody of us.
                     Ok(Some(Err(_))) => {}
-                    Ok(None) => self.listens = None,
                     Err(_) if Self::is_heard(&self.link, listens).await => {}
-                    Err(_) => self.listens = None,
+                    Ok(None) | Err(_) => self.listens = None,
                 }
                 continue;
             }

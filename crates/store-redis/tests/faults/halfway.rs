@@ -104,7 +104,7 @@ async fn who_listens_notices_that_nobody_is_there_any_more() {
     // Nothing comes any more and no connection ends. It would listen to that for ever.
     let connections = proxy.inject(Rule::new(Trigger::Connect, Fault::CutBefore).after(u64::MAX));
     server.freeze().expect("it stands still");
-    let hears = tokio::spawn(async move {
+    let task = tokio::spawn(async move {
         let heard = listener.hear().await;
         (heard, listener)
     });
@@ -115,7 +115,7 @@ async fn who_listens_notices_that_nobody_is_there_any_more() {
     };
     tokio::time::timeout(PATIENCE, tries_anew).await.expect("it makes another connection");
     server.thaw().expect("it goes on");
-    let (heard, mut listener) = tokio::time::timeout(PATIENCE, hears).await.expect("it hears").unwrap();
+    let (heard, mut listener) = tokio::time::timeout(PATIENCE, task).await.expect("it hears").unwrap();
     assert_eq!(heard, Heard::Lost, "it may have missed something");
     let signal = Signal::Ready(world.queue.clone());
     teller.store.tell(vec![signal.clone()]).await.unwrap();
