@@ -168,24 +168,26 @@ end
 local Key = {}
 Key.__index = Key
 
+-- What a line has read before it has read anything.
+local NOTHING = {}
+
+function Key:has(name)
+  self.number = self.number + 1
+  if not passes or passes[string.sub(name, 3)] then
+    self.lines[#self.lines + 1] = setmetatable({
+      key = queue.at .. 'r:' .. self.lane .. ':' .. name .. ':' .. self.key, name = name, priority = tonumber(string.sub(name, 1, 1)),
+      lane = self.lane, entries = NOTHING, ahead = NOTHING, next = 1, passed = 0, wanted = 0, chunk = self.chunk,
+    }, Line)
+  end
+end
+
 function Key:open()
   if self.lines then return end
   self.lines, self.number = {}, 0
-  local names = self.names
-  if not names then return end
-  local function has(name)
-    self.number = self.number + 1
-    local class = string.sub(name, 3)
-    if not passes or passes[class] then
-      self.lines[#self.lines + 1] = setmetatable({
-        key = queue.at .. 'r:' .. self.lane .. ':' .. name .. ':' .. self.key, name = name, priority = tonumber(string.sub(name, 1, 1)),
-        lane = self.lane, entries = {}, ahead = {}, next = 1, passed = 0, wanted = 0, chunk = self.chunk,
-      }, Line)
-    end
-  end
+  if not self.names then return end
   -- Most have one.
-  if not string.find(names, ' ', 1, true) then return has(names) end
-  for name in string.gmatch(names, '%S+') do has(name) end
+  if not string.find(self.names, ' ', 1, true) then return self:has(self.names) end
+  for name in string.gmatch(self.names, '%S+') do self:has(name) end
 end
 
 -- The next message of a key: of the highest priority, and of those the one with the first place.

@@ -1,5 +1,7 @@
 //! release: leased → ready | delayed, with the attempt refunded.
 
+use std::collections::HashSet;
+
 use redrive_core::lifecycle::Terms;
 use redrive_core::time::Timestamp;
 use redrive_store::{Batch, Now, ReleaseItem, Released, Settled};
@@ -30,12 +32,20 @@ impl Shared {
         };
         let said = self.settle(now, batch, &settlement).await?;
         let mut outcomes = Vec::with_capacity(said.len());
-        for one in said {
+        let mut left = HashSet::new();
+        for (one, item) in said.into_iter().zip(batch.items()) {
+            let (queue, message, _) = targeted(&item.target);
             outcomes.push(match one {
                 Settled::Applied((known, at, from)) => {
-                    Settled::Applied(self.released(now, at, &known, from).await?)
+                    let released = self.released(now, at, &known, from).await?;
+                    if released.lapsed.as_ref().is_some_and(|lapsed| lapsed.moved_to.is_some()) {
+                        left.insert((queue, message));
+                    }
+                    Settled::Applied(released)
                 }
                 Settled::NotFound => Settled::NotFound,
+                // An earlier item has sent it to another queue since the script looked.
+                Settled::LeaseLost if left.contains(&(queue, message)) => Settled::NotFound,
                 Settled::LeaseLost => Settled::LeaseLost,
                 Settled::Aborted => Settled::Aborted,
             });

@@ -7,7 +7,7 @@ use redrive_core::lifecycle::Verb;
 use redrive_core::message::{DeadReason, State};
 use redrive_core::policy::Verdict;
 use redrive_core::time::Millis;
-use redrive_store::{LeaseTarget, Released};
+use redrive_store::{Batch, LeaseTarget, ReleaseItem, Released, Settled};
 
 use crate::world::{World, claim};
 
@@ -61,8 +61,28 @@ async fn endless_releases_end_where_the_queue_says_so(w: &mut World) {
     assert_eq!(dead.progress.death().map(|death| death.reason), Some(DeadReason::MaxDeliveries));
 }
 
+async fn a_message_that_left_for_another_queue_is_not_found_by_a_later_item(w: &mut World) {
+    let graves = w.queue("graves").await;
+    let q = w
+        .queue_with("q", |c| {
+            c.max_deliveries = Some(NonZeroU32::new(1));
+            c.dead_letter_to = Some(Some(graves.clone()));
+        })
+        .await;
+    let id = w.put(&q).await;
+    let message = w.lease_one(&q).await;
+    let item = ReleaseItem { target: LeaseTarget::Claim(claim(&message)), delay: None };
+    let twice = Batch::each(vec![item.clone(), item]).expect("within the limits");
+    let outcomes = w.store().release(w.at(), twice).await.expect("the store answers");
+    let [Settled::Applied(released), again] = outcomes.as_slice() else { panic!("{outcomes:?}") };
+    let moved_to = released.lapsed.as_ref().and_then(|lapsed| lapsed.moved_to.clone());
+    assert_eq!((moved_to, again), (Some(graves.clone()), &Settled::NotFound));
+    assert_eq!((w.state(&q, id).await, w.state(&graves, id).await), (None, Some(State::Ready)));
+}
+
 rules!("release";
     a_released_message_is_unharmed,
     a_snooze_waits,
     endless_releases_end_where_the_queue_says_so,
+    a_message_that_left_for_another_queue_is_not_found_by_a_later_item,
 );
