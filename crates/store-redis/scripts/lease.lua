@@ -466,8 +466,10 @@ end
 if probe then pick_probe() else pick_fairly() end
 
 -- Of each message its id and its line; and what else is kept of whom, under which letter. Both are flat: a table for each message
--- would cost as much as its commands. Whoever asked reads the contents: each byte that passes through a script is looked at twice.
-local answer, kept = {}, {}
+-- would cost as much as its commands. Contents are added where they are few: each byte that passes through a script is looked at twice, so
+-- whoever asked for many reads them without it.
+local FEW, SMALL = 32, 65536
+local answer, kept, contents = {}, {}, nil
 if #picked > 0 then
   local lines, deadlines, retries, timed = {}, {}, {}, {}
   local number = (reserved or redis.call('HINCRBY', KEYS[3], 'leases', #picked) - #picked + 1) - 1
@@ -475,9 +477,10 @@ if #picked > 0 then
   local stream, now, until_when, until_text = queue.at .. 's', text(queue.now), nil, nil
   local name = epoch .. '%012x'
   local asker, wants = askers - 3, 0
-  local reads = {}
+  local reads, ids, load = {}, {}, 0
   for i, m in ipairs(picked) do
     local id = m.id
+    ids[i], load = id, load + m.load
     if wants == 0 then
       asker = asker + 3
       wants = tonumber(ARGV[asker + 3])
@@ -517,7 +520,8 @@ if #picked > 0 then
     redis.call('SADD', queue.at .. 'retries', unpack(retries))
   end
   answer = lines
+  if #picked <= FEW and load <= SMALL then contents = redis.call('HMGET', queue.at .. 'b', unpack(ids)) end
   count(queue, 'lease', #picked)
 end
 close(queue)
-return { 'ok', queue.now, more, answer, kept }
+return { 'ok', queue.now, more, answer, kept, contents }

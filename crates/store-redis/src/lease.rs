@@ -217,7 +217,10 @@ impl Shared {
                     let (at, more) = (answer.time()?, answer.number()? > 0);
                     self.saw(now, at);
                     let (lines, kept) = (handed_out(answer.reply()?)?, answer.reply()?);
-                    let contents = self.contents(&known, &lines).await?;
+                    let contents = match answer.len() {
+                        0 => self.contents(&known, &lines).await?,
+                        _ => answer.reply()?,
+                    };
                     let messages = messages(&request.queue, lines, contents, kept)?;
                     self.link.was_given(&messages);
                     return Ok((at, messages, more));
