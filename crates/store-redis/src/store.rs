@@ -147,7 +147,7 @@ impl RedisStore {
             known_clock: KnownClock::new(now, uptime),
             name,
             cache: Mutex::default(),
-            joints: Joints::default(),
+            joints: Joints::taking_turns(),
             tokens: AtomicU64::new(0),
             floor: AtomicU64::new(0),
         };

@@ -17,6 +17,7 @@ use redrive_store::{
 };
 
 use crate::together::{Apart, Ask, Together};
+use crate::turns::{Turn, Turns};
 
 /// Most items of a call that is joined with others; a larger one is worth a call of its own.
 const JOINED_ITEMS: usize = 16;
@@ -74,6 +75,8 @@ pub struct Joints {
     ack: Arc<Together<Key, Vec<AckItem>, Answer<Settled<Acked>>>>,
     nack: Arc<Together<Key, Nacks, Answer<Settled<Judged>>>>,
     lease: Arc<Together<LeaseKey, LeaseRequest, Result<Leased, QueueError>>>,
+    /// Where rounds of a queue take turns; otherwise each verb has one under way.
+    turns: Option<Arc<Turns>>,
 }
 
 impl<T: Item + Send + 'static> Ask for Vec<T> {
@@ -167,6 +170,15 @@ async fn as_one<T: Item + Clone, R, F: Future<Output = Answer<R>>>(
 }
 
 impl Joints {
+    /// One round of a queue is under way at a time, over all verbs, and those that are full.
+    pub fn taking_turns() -> Self {
+        Self { turns: Some(Arc::default()), ..Self::default() }
+    }
+
+    fn turn(&self, queue: &QueueName) -> Option<Turn> {
+        self.turns.as_ref().map(|turns| turns.of(queue))
+    }
+
     /// enqueue, together with whoever else asks for the same.
     pub async fn enqueue<S: Alone>(
         &self,
@@ -178,13 +190,14 @@ impl Joints {
             return store.enqueue_alone(now, &batch).await;
         };
         let deduped = batch.items().iter().any(|item| item.draft.spec.dedup.is_some());
-        let key = (queue, at(now), deduped);
+        let turn = || self.turn(&queue);
+        let key = (queue.clone(), at(now), deduped);
         let shared = Arc::clone(store);
         let work = move |asks| {
             let shared = Arc::clone(&shared);
             async move { as_one(asks, async |batch| shared.enqueue_alone(now, &batch).await).await }
         };
-        match self.enqueue.call(key, batch.into_items(), work).await {
+        match self.enqueue.call(key, batch.into_items(), turn, work).await {
             Ok(answer) => answer,
             Err(Apart::Full(items)) => store.enqueue_alone(now, &rejoined(items)?).await,
             Err(Apart::Lost) => Err(lost()),
@@ -206,7 +219,8 @@ impl Joints {
             let shared = Arc::clone(&shared);
             async move { as_one(asks, async |batch| shared.ack_alone(now, &batch).await).await }
         };
-        match self.ack.call((queue, at(now), false), batch.into_items(), work).await {
+        let (key, turn) = ((queue.clone(), at(now), false), || self.turn(&queue));
+        match self.ack.call(key, batch.into_items(), turn, work).await {
             Ok(answer) => answer,
             Err(Apart::Full(items)) => store.ack_alone(now, &rejoined(items)?).await,
             Err(Apart::Lost) => Err(lost()),
@@ -234,7 +248,8 @@ impl Joints {
             }
         };
         let ask = Nacks(batch.into_items(), seed);
-        match self.nack.call((queue, at(now), false), ask, work).await {
+        let (key, turn) = ((queue.clone(), at(now), false), || self.turn(&queue));
+        match self.nack.call(key, ask, turn, work).await {
             Ok(answer) => answer,
             Err(Apart::Full(nacks)) => store.nack_alone(now, &rejoined(nacks.0)?, seed).await,
             Err(Apart::Lost) => Err(lost()),
@@ -268,7 +283,8 @@ impl Joints {
             let shared = Arc::clone(&shared);
             async move { lease_as_one(&*shared, now, asks).await }
         };
-        match self.lease.call(key, request, work).await {
+        let queue = key.queue.clone();
+        match self.lease.call(key, request, || self.turn(&queue), work).await {
             Ok(answer) => answer,
             Err(Apart::Full(request)) => store.lease_alone(now, &[request]).await,
             Err(Apart::Lost) => Err(lost().into()),

@@ -8,12 +8,16 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
+
+use crate::turns::{Place, Turn};
 
 /// Most items that go together.
 const ROUND_ITEMS: usize = 256;
 /// Most bytes that go together, well below what a batch may weigh.
 const ROUND_BYTES: usize = 4 << 20;
+/// So many items are worth a call of their own: they do not wait for their turn.
+const ROUND_FULL: usize = 32;
 /// Most callers that wait in one line; whoever finds it full goes alone.
 const LINE_MAX: usize = 4_096;
 
@@ -28,9 +32,41 @@ struct Waiting<T, R> {
     answer: oneshot::Sender<R>,
 }
 
+/// Those who wait for the next round.
+struct Line<T, R> {
+    waiting: VecDeque<Waiting<T, R>>,
+    items: usize,
+    /// Told when there is enough for a round.
+    full: Arc<Notify>,
+}
+
+impl<T, R> Default for Line<T, R> {
+    fn default() -> Self {
+        Self { waiting: VecDeque::new(), items: 0, full: Arc::default() }
+    }
+}
+
+impl<T: Ask, R> Line<T, R> {
+    fn push(&mut self, next: Waiting<T, R>) {
+        self.items += next.ask.items();
+        self.waiting.push_back(next);
+        if self.items >= ROUND_FULL {
+            self.full.notify_one();
+        }
+    }
+
+    fn pop(&mut self) -> Option<Waiting<T, R>> {
+        let next = self.waiting.pop_front()?;
+        self.items -= next.ask.items();
+        Some(next)
+    }
+}
+
+type Lines<K, T, R> = HashMap<K, Line<T, R>>;
+
 /// The lines of calls of one kind, by what they must have in common. A line is there for as long as somebody works on it.
 pub(crate) struct Together<K, T, R> {
-    lines: Mutex<HashMap<K, VecDeque<Waiting<T, R>>>>,
+    lines: Mutex<Lines<K, T, R>>,
 }
 
 impl<K, T, R> Default for Together<K, T, R> {
@@ -53,17 +89,18 @@ pub(crate) enum Apart<T> {
     Lost,
 }
 
-impl<K: Clone + Eq + Hash + Send + 'static, T: Ask, R: Send + 'static> Together<K, T, R> {
-    fn lines(&self) -> MutexGuard<'_, HashMap<K, VecDeque<Waiting<T, R>>>> {
+impl<K: Clone + Eq + Hash + Send + Sync + 'static, T: Ask, R: Send + 'static> Together<K, T, R> {
+    fn lines(&self) -> MutexGuard<'_, Lines<K, T, R>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Has it carried out, by `work`, together with whoever else waits under the same key. `work` answers each of those it
-    /// is given, in their order.
+    /// is given, in their order. Where rounds take turns, whoever comes before the turn of one goes with it.
     pub(crate) async fn call<F: Future<Output = Vec<R>> + Send>(
         self: &Arc<Self>,
         key: K,
         ask: T,
+        turn: impl FnOnce() -> Option<Turn>,
         work: impl Fn(Vec<T>) -> F + Send + Sync + 'static,
     ) -> Result<R, Apart<T>> {
         let (answer, answered) = oneshot::channel();
@@ -71,17 +108,25 @@ impl<K: Clone + Eq + Hash + Send + 'static, T: Ask, R: Send + 'static> Together<
             let mut lines = self.lines();
             let is_new = !lines.contains_key(&key);
             let line = lines.entry(key.clone()).or_default();
-            if line.len() >= LINE_MAX {
+            if line.waiting.len() >= LINE_MAX {
                 return Err(Apart::Full(ask));
             }
-            line.push_back(Waiting { ask, answer });
-            is_new
+            line.push(Waiting { ask, answer });
+            is_new.then(|| Arc::clone(&line.full))
         };
-        if first {
+        if let Some(full) = first {
             let mut leading = Leading { together: Arc::clone(self), key, is_over: false };
+            let turn = turn();
             tokio::spawn(async move {
-                while let Some((asks, answers)) = leading.next() {
-                    for (answer, outcome) in answers.into_iter().zip(work(asks).await) {
+                loop {
+                    let place = match &turn {
+                        Some(turn) => leading.their_turn(turn, &full).await,
+                        None => None,
+                    };
+                    let Some((asks, answers)) = leading.next() else { break };
+                    let outcomes = work(asks).await;
+                    drop(place);
+                    for (answer, outcome) in answers.into_iter().zip(outcomes) {
                         // Whoever went away does not want it.
                         drop(answer.send(outcome));
                     }
@@ -102,25 +147,43 @@ struct Leading<K: Eq + Hash, T, R> {
     is_over: bool,
 }
 
+impl<K: Clone + Eq + Hash + Send + Sync + 'static, T: Ask, R: Send + 'static> Leading<K, T, R> {
+    /// Until it is their turn, of which the place is answered, or there are enough for a round.
+    async fn their_turn<'t>(&self, turn: &'t Turn, full: &Notify) -> Option<Place<'t>> {
+        loop {
+            tokio::select! {
+                biased;
+                place = turn.take() => return Some(place),
+                () = full.notified() => {
+                    // It may have been told of those who went with the last round.
+                    if self.together.lines().get(&self.key).is_some_and(|line| line.items >= ROUND_FULL) {
+                        return None;
+                    }
+                }
+            }
+        }
+    }
+}
+
 type Round<T, R> = (Vec<T>, Vec<oneshot::Sender<R>>);
 
-impl<K: Clone + Eq + Hash + Send + 'static, T: Ask, R: Send + 'static> Leading<K, T, R> {
+impl<K: Clone + Eq + Hash + Send + Sync + 'static, T: Ask, R: Send + 'static> Leading<K, T, R> {
     /// Those who go next; the line ends where there are none.
     fn next(&mut self) -> Option<Round<T, R>> {
         let mut lines = self.together.lines();
         let line = lines.get_mut(&self.key)?;
         let (mut asks, mut answers) = (Vec::new(), Vec::new());
         let (mut items, mut bytes) = (0, 0);
-        while let Some(next) = line.front() {
+        while let Some(next) = line.waiting.front() {
             if next.answer.is_closed() {
-                line.pop_front();
+                line.pop();
                 continue;
             }
             (items, bytes) = (items + next.ask.items(), bytes + next.ask.bytes());
             if !asks.is_empty() && (items > ROUND_ITEMS || bytes > ROUND_BYTES) {
                 break;
             }
-            let Some(next) = line.pop_front() else { break };
+            let Some(next) = line.pop() else { break };
             asks.push(next.ask);
             answers.push(next.answer);
         }
@@ -187,13 +250,13 @@ mod tests {
                         asks.into_iter().map(|ask| ask.checked_mul(2).expect("small enough")).collect()
                     }
                 };
-                together.call(key, number, work).await.ok()
+                together.call(key, number, || None, work).await.ok()
             })
         }
 
         /// Until so many wait behind the one under way.
         async fn waiting(&self, key: &'static str, callers: usize) {
-            while self.together.lines().get(key).map(VecDeque::len) != Some(callers) {
+            while self.together.lines().get(key).map(|line| line.waiting.len()) != Some(callers) {
                 tokio::task::yield_now().await;
             }
         }
@@ -262,9 +325,9 @@ mod tests {
         assert!(leading.next().is_none());
         // Somebody came before we were gone.
         let (answer, mut answered) = oneshot::channel();
-        together.lines().entry("a").or_default().push_back(Waiting { ask: 1, answer });
+        together.lines().entry("a").or_default().push(Waiting { ask: 1, answer });
         drop(leading);
-        assert_eq!(together.lines()["a"].len(), 1);
+        assert_eq!(together.lines()["a"].waiting.len(), 1);
         assert!(matches!(answered.try_recv(), Err(oneshot::error::TryRecvError::Empty)));
     }
 }
