@@ -36,11 +36,14 @@ for n = 1, kinds_number do
   local visible, expires = when(queue, ARGV[at + 3]) or queue.now, when(queue, ARGV[at + 4])
   kinds[n] = {
     queue = queue, priority = ARGV[at + 2], visible = visible, expires = expires, pair = ARGV[at + 7],
-    outcome = 'e' .. text(visible), phase = visible > queue.now and 'd' or 'r',
+    outcome = 'e' .. text(visible), later = visible > queue.now, number = 0,
     visible_text = text(visible), expires_text = maybe(expires),
-    -- Its words between the place and the class.
+    -- Its words before the place, and between that and the class.
+    front = (visible > queue.now and 'd ' or 'r ') .. text(visible) .. ' ',
     middle = ' ' .. ARGV[at + 2] .. ' ' .. maybe(expires) .. ' 0 0 0 0 ' .. ARGV[at + 5] .. ' ' .. ARGV[at + 6] .. ' ',
   }
+  -- A message names its kind by a text.
+  kinds[text(n)] = kinds[n]
 end
 
 local first = 6 + QUEUE * number + KIND * kinds_number
@@ -50,15 +53,19 @@ local items = (#ARGV - first) / ITEM
 local kind_of = {}
 for i = 1, items do
   local at = first + ITEM * (i - 1)
-  local kind = kinds[tonumber(ARGV[at + 1])]
+  local kind = kinds[ARGV[at + 1]]
+  local ids = kind.queue.ids
   kind_of[i] = kind
-  kind.queue.ids[#kind.queue.ids + 1] = ARGV[at + 2]
+  ids[#ids + 1] = ARGV[at + 2]
 end
 for _, queue in ipairs(queues) do
-  queue.there = {}
-  if #queue.ids > 0 then
-    local lines = redis.call('HMGET', queue.at .. 'p', unpack(queue.ids))
-    for i, id in ipairs(queue.ids) do queue.there[id] = lines[i] and true end
+  local there, ids = {}, queue.ids
+  queue.there = there
+  if #ids > 0 then
+    local lines = redis.call('HMGET', queue.at .. 'p', unpack(ids))
+    for i = 1, #ids do
+      if lines[i] then there[ids[i]] = true end
+    end
   end
 end
 
@@ -105,8 +112,9 @@ for i = 1, items do
   local at = first + ITEM * (i - 1)
   local kind, id, dedup = kind_of[i], ARGV[at + 2], ARGV[at + 6]
   local queue = kind.queue
+  local there, taken = queue.there, queue.taken
   local key = dedup ~= '' and string.sub(dedup, 2) or nil
-  local before = queue.there[id] and id or (key and holder(queue, key))
+  local before = there[id] and id or (key and holder(queue, key))
   local outcome
   if before then
     outcome = 'd' .. before
@@ -114,7 +122,7 @@ for i = 1, items do
   elseif queue.max_waiting and waiting(queue) >= queue.max_waiting then
     outcome = 'f'
     refused = true
-  elseif not class_of(queue, kind.pair) then
+  elseif not queue.classes[kind.pair] and not class_of(queue, kind.pair) then
     outcome = 'c'
     refused = true
   elseif key and held_keys(queue) >= max_keys then
@@ -122,8 +130,8 @@ for i = 1, items do
     refused = true
   else
     outcome = kind.outcome
-    queue.there[id] = true
-    queue.taken[#queue.taken + 1] = i
+    there[id] = true
+    taken[#taken + 1] = i
     if key then
       local till = '-'
       if string.sub(dedup, 1, 1) == 'w' then till = text(queue.now + queue.window) end
@@ -144,24 +152,30 @@ end
 
 local function write(queue)
   promote(queue)
-  local lines, bodies, ids, later, ends, stood, order, classes = {}, {}, {}, {}, {}, {}, {}, {}
-  local now = text(queue.now)
-  for n, i in ipairs(queue.taken) do
+  local lines, bodies, ids, later, ends, stood, order, taken = {}, {}, {}, {}, {}, {}, {}, queue.taken
+  local created = ' ' .. queue.now_text .. ' '
+  for n = 1, #taken do
+    local i = taken[n]
     local kind, at = kind_of[i], first + ITEM * (i - 1)
     local id, key, dedup = ARGV[at + 2], ARGV[at + 4], ARGV[at + 6]
     if not kind.class then
       kind.class = class_number(queue, kind.pair, max_classes)
       kind.line = 'f:' .. kind.priority .. ':' .. kind.class .. ':'
+      kind.middle = kind.middle .. kind.class .. ' '
     end
-    classes[kind.class] = (classes[kind.class] or 0) + 1
+    kind.number = kind.number + 1
     local place = text(next_place(queue))
-    local kept = dedup == '' and '-' or string.sub(dedup, 1, 1)
-    lines[2 * n - 1], lines[2 * n] = id, kind.phase .. ' ' .. kind.visible_text .. ' ' .. place .. kind.middle .. kind.class .. ' ' .. ARGV[at + 5]
-      .. ' ' .. now .. ' ' .. kept .. ' ' .. key
-    bodies[2 * n - 1], bodies[2 * n] = id, ARGV[at + 3]
-    ids[2 * n - 1], ids[2 * n] = '0', id
-    if kind.phase == 'd' then
-      later[#later + 1], later[#later + 2] = kind.visible_text, string.format('%016.0f:%s', queue.place, id)
+    local kept = '- '
+    if dedup ~= '' then
+      kept = string.sub(dedup, 1, 1) .. ' '
+      redis.call('HSET', queue.at .. 'keys', id, string.sub(dedup, 2))
+    end
+    local field, value = 2 * n - 1, 2 * n
+    lines[field], lines[value] = id, kind.front .. place .. kind.middle .. ARGV[at + 5] .. created .. kept .. key
+    bodies[field], bodies[value] = id, ARGV[at + 3]
+    ids[field], ids[value] = '0', id
+    if kind.later then
+      later[#later + 1], later[#later + 2] = kind.visible_text, format('%016.0f:%s', queue.place, id)
     else
       local line = kind.line .. key
       local entries = stood[line]
@@ -173,7 +187,6 @@ local function write(queue)
       entries[#entries + 1] = place .. ':' .. id
     end
     if kind.expires then ends[#ends + 1], ends[#ends + 2] = kind.expires_text, id end
-    if dedup ~= '' then redis.call('HSET', queue.at .. 'keys', id, string.sub(dedup, 2)) end
   end
   redis.call('HSET', queue.at .. 'p', unpack(lines))
   redis.call('HSET', queue.at .. 'b', unpack(bodies))
@@ -187,7 +200,7 @@ local function write(queue)
       begun[#begun + 1], keys[#keys + 1] = entries, entries.key
       queue.turn = queue.turn + 1
       begin[#begin + 1], begin[#begin + 2] = entries.first, line
-      turns[#turns + 1], turns[#turns + 2] = queue.turn, entries.key
+      turns[#turns + 1], turns[#turns + 2] = text(queue.turn), entries.key
     end
   end
   if #begin > 0 then
@@ -201,7 +214,10 @@ local function write(queue)
     redis.call('ZADD', queue.at .. 'heads', unpack(begin))
     redis.call('ZADD', queue.at .. 'ring:f', 'NX', unpack(turns))
   end
-  for class, number in pairs(classes) do redis.call('HINCRBY', queue.at .. 'class:count', class, number) end
+  for n = 1, kinds_number do
+    local kind = kinds[n]
+    if kind.queue == queue and kind.number > 0 then redis.call('HINCRBY', queue.at .. 'class:count', kind.class, text(kind.number)) end
+  end
   count(queue, 'enqueue', #queue.taken)
 end
 

@@ -8,6 +8,19 @@ local function unlease(queue, id, m)
   if lane_of(m) == 'r' then redis.call('SREM', queue.at .. 'retries', id) end
 end
 
+-- Takes entries out of the stream that are in the group no more. The stream holds what is in the group and nothing else, so whatever is
+-- before the first entry of the group goes; that is all of them where those are settled first that were leased first. To delete one by one
+-- means to look for each among the hundred others of its block.
+local function drop_entries(queue, entries)
+  local stream = queue.at .. 's'
+  if #entries > 2 then
+    local first = redis.call('XPENDING', stream, 'redrive', '-', '+', '1')[1]
+    local gone = first and redis.call('XTRIM', stream, 'MINID', first[1]) or redis.call('XTRIM', stream, 'MAXLEN', '0')
+    if gone >= #entries then return end
+  end
+  redis.call('XDEL', stream, unpack(entries))
+end
+
 -- Lets go of the dedup key that a message holds while it is not done.
 local function let_go(queue, id, m)
   if not keeps(m, 'u') then return end

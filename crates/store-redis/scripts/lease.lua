@@ -18,7 +18,7 @@ local serves = { f = ARGV[5] == '1', r = ARGV[6] == '1' }
 local share, retries_max = tonumber(ARGV[7]), tonumber(ARGV[8])
 local lease_timeout, max_lease, max_attempts, max_deliveries = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12])
 local epoch, bytes_left, paused_until = ARGV[13], tonumber(ARGV[14]), tonumber(ARGV[15])
-local weighted, key_pauses, swept, settles, probe, avoid = ARGV[16] == '1', ARGV[17] == '1', ARGV[18] == '1', tonumber(ARGV[19]), ARGV[20] == 'probe', ARGV[21]
+local weighted, key_pauses, swept, probe, avoid = ARGV[16] == '1', ARGV[17] == '1', ARGV[18] == '1', ARGV[20] == 'probe', ARGV[21]
 
 -- Another call has reserved later numbers and was faster: ours would not grow.
 local reserved = tonumber(ARGV[22])
@@ -46,9 +46,9 @@ end
 
 local due_left = promote(queue)
 
-local overdue = redis.call('ZRANGEBYSCORE', queue.at .. 'deadlines', '-inf', queue.now, 'LIMIT', 0, settles)
+local overdue = redis.call('ZRANGEBYSCORE', queue.at .. 'deadlines', '-inf', queue.now_text, 'LIMIT', '0', ARGV[19])
 if not swept then
-  local lapsing = redis.call('ZRANGEBYSCORE', queue.at .. 'ttl', '-inf', queue.now, 'LIMIT', 0, settles)
+  local lapsing = redis.call('ZRANGEBYSCORE', queue.at .. 'ttl', '-inf', queue.now_text, 'LIMIT', '0', ARGV[19])
   if #overdue > 0 or #lapsing > 0 then
     close(queue)
     local found = { {}, {} }
@@ -79,13 +79,16 @@ if retries_max then retries_left = math.max(0, retries_max - redis.call('SCARD',
 local READY = '^r (%d+ (%d+) %d (%S+)) (%d+) (%d+) ((%d+) %d+ (%S+) (%S+) %d+ (%d+) %d+ (%S+) %S+)$'
 
 -- The same of one that was never handed out and has no settings of its own, as most: there is little to look at, and little to write down.
+-- Nothing is answered of a message that is not ready, or stands elsewhere.
 local PLAIN = '^r (%d+ (%d+) %d %-) 0 0 (0 0 %- %- %d+ (%d+) %d+ %- %S+)$'
 
-local function ready(line, id, lane)
+local function ready(line, id, lane, place)
   local front, at, back, weight = string.match(line, PLAIN)
-  if front then return { id = id, lane = lane, head = front, place = at, tail = back, load = tonumber(weight), plain = true } end
-  local head, place, expires, attempts, deliveries, tail, before, max, time, load, kept = string.match(line, READY)
-  if not head then return false end
+  if front then
+    return at == place and { id = id, lane = lane, head = front, place = at, tail = back, load = tonumber(weight), plain = true }
+  end
+  local head, stood, expires, attempts, deliveries, tail, before, max, time, load, kept = string.match(line, READY)
+  if stood ~= place then return false end
   return {
     id = id, lane = lane, head = head, place = place, expires = expires ~= '-' and tonumber(expires), attempts = attempts,
     deliveries = deliveries, tail = tail, before = before, max = max ~= '-' and tonumber(max), time = time ~= '-' and tonumber(time),
@@ -93,37 +96,56 @@ local function ready(line, id, lane)
   }
 end
 
--- A line from which this call takes: what is first in it, read ahead, and how much of it was passed.
-local Line = {}
-Line.__index = Line
-
--- Reads on, and one entry more than is wanted, so that it is known where the line begins when those are taken.
-function Line:read()
-  local entries = redis.call('LRANGE', self.key, self.passed, self.passed + self.chunk)
-  self.over = #entries <= self.chunk
-  self.entries, self.ahead, self.next, self.wanted = entries, {}, 1, math.min(#entries, self.chunk)
-  self.chunk = math.min(2 * self.chunk, 100)
+-- Small numbers as texts: a call has the same ones for many lines.
+local written = {}
+local function digits(number)
+  local word = written[number]
+  if not word then
+    word = text(number)
+    written[number] = word
+  end
+  return word
 end
 
--- The place of the first that was not passed, where that was read.
-function Line:begins()
-  local entry = self.entries[self.next]
-  return entry and string.sub(entry, 1, -38)
+-- A line from which this call takes knows what is first in it, read ahead, and how much of it was passed; a key knows its lines. All that
+-- these tables will ever hold is in them from the beginning, because one that grows is made anew, and what is done with them are functions and
+-- no methods, which would be looked up twice.
+
+-- Reads on, and one entry more than is wanted, so that it is known whether the line ends when those are taken.
+local function read_on(line)
+  local chunk, passed = line.chunk, line.passed
+  local entries = redis.call('LRANGE', line.key, digits(passed), digits(passed + chunk))
+  local number = #entries
+  line.entries, line.ahead, line.next, line.chunk = entries, {}, 1, 2 * chunk
+  if line.chunk > 100 then line.chunk = 100 end
+  if number > chunk then
+    line.wanted, line.over = chunk, false
+  else
+    line.wanted, line.over = number, true
+  end
 end
 
 -- The words of what these lines have read ahead, in one look.
 local function fetch(lines)
-  local ids = {}
-  for _, line in ipairs(lines) do
-    line.wanted = math.min(math.max(line.wanted, line.next), #line.entries)
-    for i = #line.ahead + 1, line.wanted do ids[#ids + 1] = string.sub(line.entries[i], -36) end
-  end
-  if #ids == 0 then return end
-  local words, n = redis.call('HMGET', queue.at .. 'p', unpack(ids)), 0
-  for _, line in ipairs(lines) do
+  local ids, n, sub = {}, 0, string.sub
+  for l = 1, #lines do
+    local line = lines[l]
+    local entries = line.entries
+    if line.wanted < line.next and entries[line.next] then line.wanted = line.next end
     for i = #line.ahead + 1, line.wanted do
       n = n + 1
-      line.ahead[i] = words[n] and ready(words[n], ids[n], line.lane)
+      ids[n] = sub(entries[i], -36)
+    end
+  end
+  if n == 0 then return end
+  local words = redis.call('HMGET', queue.at .. 'p', unpack(ids))
+  n = 0
+  for l = 1, #lines do
+    local line = lines[l]
+    local entries, ahead, lane = line.entries, line.ahead, line.lane
+    for i = #ahead + 1, line.wanted do
+      n = n + 1
+      ahead[i] = words[n] and ready(words[n], ids[n], lane, sub(entries[i], 1, -38))
     end
   end
 end
@@ -131,72 +153,74 @@ end
 -- How many messages a call passes that cannot be handed out any more. Whoever finds that many asks again.
 local to_pass = 1000
 
+local function pass(line)
+  line.next, line.passed = line.next + 1, line.passed + 1
+end
+
 -- The first message of a line that may be handed out. What cannot be any more is passed: it lapses, or is put aside until a cap
 -- is raised.
-function Line:peek()
+local function first_of(line)
   while to_pass > 0 do
-    if not self.entries[self.next] then
-      if self.over then return nil end
-      self:read()
-      if #self.entries == 0 then return nil end
+    if not line.entries[line.next] then
+      if line.over then return nil end
+      read_on(line)
+      if #line.entries == 0 then return nil end
     end
-    if self.ahead[self.next] == nil then fetch({ self }) end
-    local m = self.ahead[self.next]
-    if m and m.place == self:begins() then
+    if line.ahead[line.next] == nil then fetch({ line }) end
+    local m = line.ahead[line.next]
+    if m then
       if m.expires and m.expires <= queue.now then
-        self:pass()
+        pass(line)
       elseif spent(m) then
         redis.call('ZADD', queue.at .. 'over', m.place, m.id)
         redis.call('HINCRBY', queue.key, 'capped', 1)
-        self:pass()
+        pass(line)
       else
         return m
       end
     else
-      self:pass()
+      pass(line)
     end
     to_pass = to_pass - 1
   end
   return nil
 end
 
-function Line:pass()
-  self.next, self.passed = self.next + 1, self.passed + 1
-end
-
--- A key and its lines.
-local Key = {}
-Key.__index = Key
-
 -- What a line has read before it has read anything.
 local NOTHING = {}
 
-function Key:has(name)
-  self.number = self.number + 1
+local function add_line(entry, name)
+  entry.number = entry.number + 1
   if not passes or passes[string.sub(name, 3)] then
-    self.lines[#self.lines + 1] = setmetatable({
-      key = queue.at .. 'r:' .. self.lane .. ':' .. name .. ':' .. self.key, name = name, priority = tonumber(string.sub(name, 1, 1)),
-      lane = self.lane, entries = NOTHING, ahead = NOTHING, next = 1, passed = 0, wanted = 0, chunk = self.chunk,
-    }, Line)
+    local line = entry.lane .. ':' .. name .. ':' .. entry.key
+    entry.lines[#entry.lines + 1] = {
+      key = queue.at .. 'r:' .. line, line = line, name = name, lane = entry.lane, entries = NOTHING, ahead = NOTHING, next = 1, passed = 0,
+      wanted = 0, chunk = entry.chunk, over = false,
+    }
   end
 end
 
-function Key:open()
-  if self.lines then return end
-  self.lines, self.number = {}, 0
-  if not self.names then return end
+local function open_key(entry)
+  if entry.lines then return end
+  entry.lines = {}
+  if not entry.names then return end
   -- Most have one.
-  if not string.find(self.names, ' ', 1, true) then return self:has(self.names) end
-  for name in string.gmatch(self.names, '%S+') do self:has(name) end
+  if not string.find(entry.names, ' ', 1, true) then return add_line(entry, entry.names) end
+  for name in string.gmatch(entry.names, '%S+') do add_line(entry, name) end
 end
 
 -- The next message of a key: of the highest priority, and of those the one with the first place.
-function Key:peek()
-  self:open()
-  local first, from
-  for _, line in ipairs(self.lines) do
-    if first and line.priority < from.priority then break end
-    local m = line:peek()
+local function first_of_key(entry)
+  if not entry.lines then open_key(entry) end
+  local lines = entry.lines
+  local from = lines[1]
+  if not from then return nil end
+  local first = first_of(from)
+  for i = 2, #lines do
+    local line = lines[i]
+    -- A priority is one digit.
+    if first and string.byte(line.name) < string.byte(from.name) then break end
+    local m = first_of(line)
     if m and (not first or tonumber(m.place) < tonumber(first.place)) then first, from = m, line end
   end
   return first, from
@@ -207,20 +231,21 @@ local Lane = {}
 Lane.__index = Lane
 
 local function lane(name)
-  return setmetatable({ name = name, ring = queue.at .. 'ring:' .. name, keys = {}, at = 1, read = 0, rotated = {}, opened = {} }, Lane)
+  return setmetatable({ name = name, ring = queue.at .. 'ring:' .. name, keys = {}, at = 1, read = 0, rotated = {}, opened = {}, ended = false }, Lane)
 end
 
--- How many messages this call has picked.
-local taken = 0
+-- The messages that this call has picked, and how many they are.
+local picked, taken = {}, 0
 
 -- Looks at what those are about to hand out who have their turn next, all of them in one look.
 local function look_ahead(keys)
   local lines = {}
-  for _, entry in ipairs(keys) do
-    entry:open()
+  for i = 1, #keys do
+    local entry = keys[i]
+    open_key(entry)
     local line = entry.lines[1]
     if line then
-      line:read()
+      read_on(line)
       lines[#lines + 1] = line
     end
   end
@@ -230,16 +255,19 @@ end
 function Lane:more()
   if not self.over then
     local wanted = math.min(math.max(limit - taken, 1), 100)
-    local keys = redis.call('ZRANGE', self.ring, self.read, self.read + wanted - 1)
+    local keys = redis.call('ZRANGE', self.ring, text(self.read), text(self.read + wanted - 1))
     self.read, self.over = self.read + #keys, #keys < wanted
     if #keys > 0 then
       -- Each of them is served as often as the others.
       local chunk = math.ceil(wanted / #keys)
       self.keys, self.at = {}, 1
       local lines = redis.call('HMGET', queue.at .. 'lines:' .. self.name, unpack(keys))
-      for i, key in ipairs(keys) do
-        self.keys[i] = setmetatable({ key = key, names = lines[i], lane = self.name, chunk = chunk }, Key)
-        self.opened[#self.opened + 1] = self.keys[i]
+      local opened = self.opened
+      for i = 1, #keys do
+        local entry = {
+          key = keys[i], names = lines[i], lane = self.name, chunk = chunk, lines = false, number = 0, score = false, done = false,
+        }
+        self.keys[i], opened[#opened + 1] = entry, entry
       end
       if not key_pauses and not passes then look_ahead(self.keys) end
       return true
@@ -252,28 +280,31 @@ function Lane:more()
 end
 
 local function holds(key)
-  if not key_pauses then return nil end
   local till = redis.call('HGET', queue.at .. 'pauses', key)
   if till and (till == 'inf' or tonumber(till) > queue.now) then return till end
   return nil
 end
 
 -- The message that the lane serves next, for which nothing was charged yet. Keys that have nothing for this call keep their turn.
-function Lane:peek()
+local function next_of(self)
   if self.best then return self.best end
+  if self.ended then return nil end
   while to_pass > 0 do
     local entry = self.keys[self.at]
     if not entry then
-      if not self:more() then return nil end
+      if not self:more() then
+        self.ended = true
+        return nil
+      end
     elseif entry.done then
       self.at = self.at + 1
     else
-      local till = holds(entry.key)
+      local till = key_pauses and holds(entry.key)
       if till then
         redis.call('ZADD', queue.at .. 'parked:' .. self.name, till, entry.key)
         entry.done, entry.parked = true, true
       else
-        local first, from = entry:peek()
+        local first, from = first_of_key(entry)
         if first then
           self.best, self.line, self.entry = first, from, entry
           return first
@@ -285,8 +316,8 @@ function Lane:peek()
   return nil
 end
 
-function Lane:take()
-  self.line:pass()
+local function take(self)
+  pass(self.line)
   self.best = nil
   local entry = self.entry
   if weighted then
@@ -306,6 +337,26 @@ function Lane:take()
   self.rotated[#self.rotated + 1] = entry
 end
 
+-- Whether nobody but the one that was just served may have a turn in this lane, and all that it has stands in one line.
+function Lane:is_alone()
+  return self.over and self.read == 1 and #self.entry.lines == 1
+end
+
+-- Those that follow the one that was just taken, as far as they are like most, where nobody else may have a turn.
+function Lane:run(bytes_left)
+  local line = self.line
+  local ahead, n, count = line.ahead, line.next, 0
+  while taken < limit do
+    local m = ahead[n]
+    if not m or not m.plain or m.load > bytes_left then break end
+    bytes_left = bytes_left - m.load
+    n, count, taken = n + 1, count + 1, taken + 1
+    picked[taken] = m
+  end
+  line.next, line.passed, queue.turn = n, line.passed + count, queue.turn + count
+  return bytes_left
+end
+
 -- A command for any number of values: Lua hands over no more than 8,000 at a time.
 local function in_parts(values, ...)
   for from = 1, #values, 1000 do
@@ -315,17 +366,30 @@ local function in_parts(values, ...)
   end
 end
 
+-- Whether something stands behind what was taken, as far as this call has looked.
+function Lane:has_next()
+  for i = #self.opened, 1, -1 do
+    for _, line in ipairs(self.opened[i].lines or NOTHING) do
+      if line.entries[line.next] then return true end
+    end
+  end
+  return false
+end
+
 -- Writes down what was taken from the lines of a lane, and whose turn it is.
 function Lane:flush()
   local turned, gone, ended, left, none = {}, {}, {}, {}, {}
-  for _, entry in ipairs(self.opened) do
-    local emptied = 0
-    for _, line in ipairs(entry.lines or {}) do
+  local opened = self.opened
+  for i = 1, #opened do
+    local entry = opened[i]
+    local emptied, lines = 0, entry.lines or NOTHING
+    for l = 1, #lines do
+      local line = lines[l]
       if line.passed > 0 then
-        redis.call('LPOP', line.key, line.passed)
+        redis.call('LPOP', line.key, digits(line.passed))
         if not line.entries[line.next] and (line.over or redis.call('EXISTS', line.key) == 0) then
           entry.names = without_line(entry.names, line.name)
-          ended[#ended + 1] = self.name .. ':' .. line.name .. ':' .. entry.key
+          ended[#ended + 1] = line.line
           emptied = emptied + 1
         end
       end
@@ -338,7 +402,7 @@ function Lane:flush()
     if entry.parked or (entry.lines and entry.number == emptied) then
       gone[#gone + 1] = entry.key
     elseif entry.score then
-      turned[#turned + 1], turned[#turned + 2] = entry.score, entry.key
+      turned[#turned + 1], turned[#turned + 2] = text(entry.score), entry.key
     end
     if entry.turned then
       if entry.left then
@@ -359,7 +423,7 @@ end
 -- Keys whose pause is over are served again.
 local function unpark(name)
   local parked = queue.at .. 'parked:' .. name
-  for _, key in ipairs(redis.call('ZRANGEBYSCORE', parked, '-inf', queue.now, 'LIMIT', 0, 1000)) do
+  for _, key in ipairs(redis.call('ZRANGEBYSCORE', parked, '-inf', queue.now_text, 'LIMIT', '0', '1000')) do
     redis.call('ZREM', parked, key)
     if redis.call('HEXISTS', queue.at .. 'lines:' .. name, key) == 1 then
       queue.turn = queue.turn + 1
@@ -368,7 +432,6 @@ local function unpark(name)
   end
 end
 
-local picked = {}
 local more = 0
 
 local function pick_fairly()
@@ -379,19 +442,19 @@ local function pick_fairly()
   end
   local full = false
   local function next_lane()
-    local fresh = serves.f and lanes.f:peek()
-    local retry = serves.r and retries_left > 0 and lanes.r:peek()
+    local fresh = serves.f and next_of(lanes.f)
+    local retry = serves.r and retries_left > 0 and next_of(lanes.r)
     if fresh and retry then
       local owed = queue.owed + share
       if owed >= 1000000 then return 'r', retry, owed - 1000000 end
       return 'f', fresh, owed
     end
-    if fresh then return 'f', fresh, queue.owed end
+    if fresh then return 'f', fresh, queue.owed, not retry end
     if retry then return 'r', retry, queue.owed end
     return nil
   end
   while taken < limit do
-    local name, m, owed = next_lane()
+    local name, m, owed, only = next_lane()
     if not name then break end
     if m.load > bytes_left and taken > 0 then
       full = true
@@ -400,11 +463,12 @@ local function pick_fairly()
     bytes_left = math.max(0, bytes_left - m.load)
     if name == 'r' then retries_left = retries_left - 1 end
     queue.owed = owed
-    lanes[name]:take()
+    take(lanes[name])
     taken = taken + 1
     picked[taken] = m
+    if only and not weighted and lanes.f:is_alone() then bytes_left = lanes.f:run(bytes_left) end
   end
-  if full or due_left or #overdue > 0 or next_lane() or to_pass == 0 then more = 1 end
+  if full or due_left or #overdue > 0 or (serves.f and lanes.f:has_next()) or next_lane() or to_pass == 0 then more = 1 end
   lanes.f:flush()
   lanes.r:flush()
 end
@@ -420,7 +484,7 @@ local function pick_probe()
   local function try(id)
     local line = redis.call('HGET', queue.at .. 'p', id)
     local m = line and parse(line)
-    if not m or m.phase ~= 'r' or not takes(m) or holds(m.key) or spent(m) or (m.expires and m.expires <= queue.now) then return end
+    if not m or m.phase ~= 'r' or not takes(m) or (key_pauses and holds(m.key)) or spent(m) or (m.expires and m.expires <= queue.now) then return end
     local found = { id = id, place = m.place, m = m }
     if id == avoid then
       kept = found
@@ -458,7 +522,7 @@ local function pick_probe()
   local found = best or kept
   if found then
     step_out(queue, found.id, found.m)
-    picked[1] = ready(found.m.line, found.id, lane_of(found.m))
+    picked[1] = ready(found.m.line, found.id, lane_of(found.m), text(found.m.place))
   end
   if due_left or #overdue > 0 or enough() then more = 1 end
 end
@@ -472,13 +536,14 @@ local FEW, SMALL = 32, 65536
 local answer, kept, contents = {}, {}, nil
 if #picked > 0 then
   local lines, deadlines, retries, timed = {}, {}, {}, {}
-  local number = (reserved or redis.call('HINCRBY', KEYS[3], 'leases', #picked) - #picked + 1) - 1
+  local number = (reserved or redis.call('HINCRBY', KEYS[3], 'leases', text(#picked)) - #picked + 1) - 1
   queue.leases = number + #picked
-  local stream, now, until_when, until_text = queue.at .. 's', text(queue.now), nil, nil
+  local stream, now, until_when, until_text = queue.at .. 's', queue.now_text, nil, nil
   local name = epoch .. '%012x'
   local asker, wants = askers - 3, 0
   local reads, ids, load = {}, {}, 0
-  for i, m in ipairs(picked) do
+  for i = 1, #picked do
+    local m = picked[i]
     local id = m.id
     ids[i], load = id, load + m.load
     if wants == 0 then
@@ -489,7 +554,7 @@ if #picked > 0 then
     wants = wants - 1
     if m.lane == 'r' then retries[#retries + 1] = id end
     if m.expires then timed[#timed + 1] = id end
-    local lease = string.format(name, number + i)
+    local lease = format(name, number + i)
     local time = asked or m.time or lease_timeout
     -- A number is written out wherever it goes; most leases of a call end together.
     if time ~= until_when then

@@ -139,7 +139,7 @@ end
 -- whoever is ready meanwhile stands before it.
 local PROMOTED = 1000
 local function promote(queue)
-  local due = redis.call('ZRANGEBYSCORE', queue.at .. 'delayed', '-inf', queue.now, 'LIMIT', 0, PROMOTED)
+  local due = redis.call('ZRANGEBYSCORE', queue.at .. 'delayed', '-inf', queue.now_text, 'LIMIT', '0', '1000')
   for _, member in ipairs(due) do
     local id = string.sub(member, 18)
     local line = redis.call('HGET', queue.at .. 'p', id)

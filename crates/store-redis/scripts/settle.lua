@@ -12,7 +12,7 @@ local function word(i, place)
   return ARGV[first + words * (i - 1) + place]
 end
 
-local queues = {}
+local queues, named = {}, {}
 for n = 1, number do
   local queue = open(n)
   if not queue then return { 'gone', n } end
@@ -20,16 +20,18 @@ for n = 1, number do
   local stamp = ARGV[3 + 2 * n]
   if stamp ~= '*' and stamp ~= queue.stamp then return { 'stale', n } end
   queue.word = ARGV[4 + 2 * n]
-  queues[n] = queue
+  queues[n], named[text(n)] = queue, queue
 end
 
 -- The queue of each item, and the items of each queue.
 local whose = {}
 for _, queue in ipairs(queues) do queue.items, queue.asked = {}, {} end
 for i = 1, items do
-  local queue = queues[tonumber(word(i, 1))]
-  local n = #queue.items + 1
-  whose[i], queue.items[n], queue.asked[n] = queue, i, word(i, 2)
+  local at = first + words * (i - 1)
+  local queue = named[ARGV[at + 1]]
+  local own = queue.items
+  local n = #own + 1
+  whose[i], own[n], queue.asked[n] = queue, i, ARGV[at + 2]
 end
 
 local function queue_of(i)
