@@ -449,7 +449,7 @@ local function pick_fairly()
       if owed >= 1000000 then return 'r', retry, owed - 1000000 end
       return 'f', fresh, owed
     end
-    if fresh then return 'f', fresh, queue.owed, not retry end
+    if fresh then return 'f', fresh, queue.owed, not retry and to_pass > 0 end
     if retry then return 'r', retry, queue.owed end
     return nil
   end

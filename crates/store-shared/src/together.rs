@@ -7,6 +7,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot};
 
@@ -18,6 +19,8 @@ const ROUND_ITEMS: usize = 256;
 const ROUND_BYTES: usize = 4 << 20;
 /// So many items are worth a call of their own: they do not wait for their turn.
 const ROUND_FULL: usize = 32;
+/// Longest that a round waits for its turn: whoever has it may be waiting for a server that is away.
+const TURN_MAX: Duration = Duration::from_millis(50);
 /// Most callers that wait in one line; whoever finds it full goes alone.
 const LINE_MAX: usize = 4_096;
 
@@ -148,20 +151,29 @@ struct Leading<K: Eq + Hash, T, R> {
 }
 
 impl<K: Clone + Eq + Hash + Send + Sync + 'static, T: Ask, R: Send + 'static> Leading<K, T, R> {
-    /// Until it is their turn, of which the place is answered, or there are enough for a round.
+    /// Until it is their turn, of which the place is answered, or there are enough for a round, or they have waited long enough.
     async fn their_turn<'t>(&self, turn: &'t Turn, full: &Notify) -> Option<Place<'t>> {
+        let enough = tokio::time::sleep(TURN_MAX);
+        tokio::pin!(enough);
         loop {
+            if let Some(place) = turn.try_take() {
+                return Some(place);
+            }
+            if self.is_full() {
+                return None;
+            }
             tokio::select! {
                 biased;
                 place = turn.take() => return Some(place),
-                () = full.notified() => {
-                    // It may have been told of those who went with the last round.
-                    if self.together.lines().get(&self.key).is_some_and(|line| line.items >= ROUND_FULL) {
-                        return None;
-                    }
-                }
+                // It may have been told of those who went with the last round.
+                () = full.notified() => {}
+                () = &mut enough => return None,
             }
         }
+    }
+
+    fn is_full(&self) -> bool {
+        self.together.lines().get(&self.key).is_some_and(|line| line.items >= ROUND_FULL)
     }
 }
 
@@ -210,7 +222,10 @@ impl<K: Eq + Hash, T, R> Drop for Leading<K, T, R> {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use redrive_core::queue::QueueName;
     use tokio::sync::Semaphore;
+
+    use crate::turns::Turns;
 
     use super::*;
 
@@ -229,18 +244,25 @@ mod tests {
     /// Doubles each number once it may, and counts the rounds.
     struct Doubler {
         together: Arc<Numbers>,
+        turns: Option<Arc<Turns>>,
         may: Arc<Semaphore>,
         rounds: Arc<AtomicUsize>,
     }
 
     impl Doubler {
         fn new() -> Self {
-            Self { together: Arc::default(), may: Arc::new(Semaphore::new(0)), rounds: Arc::default() }
+            Self {
+                together: Arc::default(),
+                turns: None,
+                may: Arc::new(Semaphore::new(0)),
+                rounds: Arc::default(),
+            }
         }
 
         fn call(&self, key: &'static str, number: usize) -> tokio::task::JoinHandle<Option<usize>> {
             let (together, may, rounds) =
                 (Arc::clone(&self.together), Arc::clone(&self.may), Arc::clone(&self.rounds));
+            let turns = self.turns.clone();
             tokio::spawn(async move {
                 let work = move |asks: Vec<usize>| {
                     let (may, rounds) = (Arc::clone(&may), Arc::clone(&rounds));
@@ -250,7 +272,8 @@ mod tests {
                         asks.into_iter().map(|ask| ask.checked_mul(2).expect("small enough")).collect()
                     }
                 };
-                together.call(key, number, || None, work).await.ok()
+                let turn = || turns.map(|turns| turns.of(&QueueName::new("jobs").expect("a good name")));
+                together.call(key, number, turn, work).await.ok()
             })
         }
 
@@ -275,6 +298,39 @@ mod tests {
             assert_eq!(other.await.expect("it ends"), Some(number * 2), "each gets its own answer");
         }
         assert_eq!(doubler.rounds.load(Ordering::Relaxed), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn where_rounds_take_turns_a_small_one_waits_and_a_full_one_does_not() {
+        let doubler = Doubler { turns: Some(Arc::default()), ..Doubler::new() };
+        let first = doubler.call("a", 1);
+        doubler.waiting("a", 0).await;
+        let small = doubler.call("b", 2);
+        let others: Vec<_> = (0..ROUND_FULL).map(|number| doubler.call("c", number)).collect();
+        // What is under way has its permit from us; what has not begun cannot take one.
+        doubler.waiting("c", 0).await;
+        doubler.waiting("b", 1).await;
+        doubler.may.add_permits(2);
+        assert_eq!(first.await.expect("it ends"), Some(2));
+        for (number, other) in others.into_iter().enumerate() {
+            assert_eq!(other.await.expect("it ends"), Some(number * 2));
+        }
+        doubler.may.add_permits(1);
+        assert_eq!(small.await.expect("it ends"), Some(4));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_for_ever_for_one_whose_server_is_away() {
+        let doubler = Doubler { turns: Some(Arc::default()), ..Doubler::new() };
+        let first = doubler.call("a", 1);
+        doubler.waiting("a", 0).await;
+        let second = doubler.call("b", 2);
+        doubler.waiting("b", 1).await;
+        // The clock is ours: it goes on as soon as nobody has anything to do.
+        tokio::time::sleep(TURN_MAX * 2).await;
+        doubler.waiting("b", 0).await;
+        doubler.may.add_permits(2);
+        assert_eq!((first.await.expect("it ends"), second.await.expect("it ends")), (Some(2), Some(4)));
     }
 
     #[tokio::test]

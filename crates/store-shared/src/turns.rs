@@ -3,7 +3,8 @@
 //! A server with one thread does one thing at a time. If each verb had a round of its own under way, they would only wait for each other
 //! there, and those who come meanwhile would be spread over more and smaller rounds, of which each costs as much as several messages. So
 //! a small round waits for the one that is under way, and grows; one that is large enough goes at once, so that the server has the next
-//! thing to do when it is done with this one. It is what Nagle did for small packets.
+//! thing to do when it is done with this one. It is what Nagle did for small packets. Nobody waits long: a round may be held up by a server
+//! that is away, and what others ask may need another one.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,7 +23,8 @@ pub(crate) struct Turns {
 pub(crate) struct Turn {
     turns: Arc<Turns>,
     queue: QueueName,
-    place: Arc<Semaphore>,
+    /// It is there until we are gone.
+    place: Option<Arc<Semaphore>>,
 }
 
 /// As long as it is held, it is nobody else's turn.
@@ -36,22 +38,32 @@ impl Turns {
     pub(crate) fn of(self: &Arc<Self>, queue: &QueueName) -> Turn {
         let mut queues = self.queues();
         let place = queues.entry(queue.clone()).or_insert_with(|| Arc::new(Semaphore::new(1)));
-        Turn { turns: Arc::clone(self), queue: queue.clone(), place: Arc::clone(place) }
+        Turn { turns: Arc::clone(self), queue: queue.clone(), place: Some(Arc::clone(place)) }
     }
 }
 
 impl Turn {
+    fn place(&self) -> &Semaphore {
+        self.place.as_ref().expect("it is there until we are gone")
+    }
+
     /// Waits for the place; whoever waits longest is next.
     pub(crate) async fn take(&self) -> Place<'_> {
-        self.place.acquire().await.expect("nobody closes it")
+        self.place().acquire().await.expect("nobody closes it")
+    }
+
+    /// The place, where nobody has it and nobody waits for it.
+    pub(crate) fn try_take(&self) -> Option<Place<'_>> {
+        self.place().try_acquire().ok()
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
         let mut queues = self.turns.queues();
-        // One is the map's and one is ours; others come by the map alone, which is locked.
-        if Arc::strong_count(&self.place) == 2 {
+        self.place = None;
+        // What is left is the map's. Others come by the map alone, which is locked.
+        if queues.get(&self.queue).is_some_and(|place| Arc::strong_count(place) == 1) {
             queues.remove(&self.queue);
         }
     }
@@ -70,7 +82,7 @@ mod tests {
         let turns = Arc::new(Turns::default());
         let (first, next, other) = (turns.of(&queue("a")), turns.of(&queue("a")), turns.of(&queue("b")));
         let place = first.take().await;
-        assert!(next.place.try_acquire().is_err(), "it is taken");
+        assert!(next.try_take().is_none(), "it is taken");
         drop(other.take().await);
         drop(place);
         drop(next.take().await);
