@@ -22,7 +22,7 @@ local answers, classes_of = {}, {}
 for _, queue in ipairs(queues) do
   local retain = queue.word == '1'
   local entries, deadlines, ids, retries, classes, acked = {}, {}, {}, {}, {}, 0
-  local touched, own = queue.touched, queue.items
+  local touched, own, fence = queue.touched, queue.items, queue.fence
   local function gone(id, class)
     ids[#ids + 1] = id
     classes[class] = (classes[class] or 0) + 1
@@ -40,8 +40,8 @@ for _, queue in ipairs(queues) do
       -- What an earlier item acked is taken away once all are seen.
       answers[i], classes_of[i] = 'n', ''
     else
-      local lease, class, entry = word(i, 3), nil, nil
-      if line and not retain and string.sub(lease, 1, 4) >= queue.fence then class, entry = leased_once(line, lease) end
+      local lease, class, entry = ARGV[first + words * (i - 1) + 3], nil, nil
+      if line and not retain and lease >= fence then class, entry = leased_once(line, lease) end
       if entry then
         answers[i], classes_of[i] = ends(id, lease, entry, class, line)
         gone(id, class)

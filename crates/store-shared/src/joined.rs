@@ -170,7 +170,7 @@ async fn as_one<T: Item + Clone, R, F: Future<Output = Answer<R>>>(
 }
 
 impl Joints {
-    /// One round of a queue is under way at a time, over all verbs, and those that are full.
+    /// Rounds of a queue take turns, over all verbs, but for those that are full.
     pub fn taking_turns() -> Self {
         Self { turns: Some(Arc::default()), ..Self::default() }
     }

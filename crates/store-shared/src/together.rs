@@ -303,34 +303,40 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn where_rounds_take_turns_a_small_one_waits_and_a_full_one_does_not() {
         let doubler = Doubler { turns: Some(Arc::default()), ..Doubler::new() };
-        let first = doubler.call("a", 1);
+        let under_way = [doubler.call("a", 1), doubler.call("b", 2)];
         doubler.waiting("a", 0).await;
-        let small = doubler.call("b", 2);
-        let others: Vec<_> = (0..ROUND_FULL).map(|number| doubler.call("c", number)).collect();
-        // What is under way has its permit from us; what has not begun cannot take one.
-        doubler.waiting("c", 0).await;
-        doubler.waiting("b", 1).await;
-        doubler.may.add_permits(2);
-        assert_eq!(first.await.expect("it ends"), Some(2));
+        doubler.waiting("b", 0).await;
+        let small = doubler.call("c", 3);
+        let others: Vec<_> = (0..ROUND_FULL).map(|number| doubler.call("d", number)).collect();
+        doubler.waiting("d", 0).await;
+        doubler.waiting("c", 1).await;
+        doubler.may.add_permits(3);
         for (number, other) in others.into_iter().enumerate() {
             assert_eq!(other.await.expect("it ends"), Some(number * 2));
         }
+        for (number, one) in (1..).zip(under_way) {
+            assert_eq!(one.await.expect("it ends"), Some(number * 2));
+        }
         doubler.may.add_permits(1);
-        assert_eq!(small.await.expect("it ends"), Some(4));
+        assert_eq!(small.await.expect("it ends"), Some(6));
     }
 
     #[tokio::test(start_paused = true)]
     async fn nobody_waits_for_ever_for_one_whose_server_is_away() {
         let doubler = Doubler { turns: Some(Arc::default()), ..Doubler::new() };
-        let first = doubler.call("a", 1);
+        let under_way = [doubler.call("a", 1), doubler.call("b", 2)];
         doubler.waiting("a", 0).await;
-        let second = doubler.call("b", 2);
-        doubler.waiting("b", 1).await;
+        doubler.waiting("b", 0).await;
+        let third = doubler.call("c", 3);
+        doubler.waiting("c", 1).await;
         // The clock is ours: it goes on as soon as nobody has anything to do.
         tokio::time::sleep(TURN_MAX * 2).await;
-        doubler.waiting("b", 0).await;
-        doubler.may.add_permits(2);
-        assert_eq!((first.await.expect("it ends"), second.await.expect("it ends")), (Some(2), Some(4)));
+        doubler.waiting("c", 0).await;
+        doubler.may.add_permits(3);
+        assert_eq!(third.await.expect("it ends"), Some(6));
+        for (number, one) in (1..).zip(under_way) {
+            assert_eq!(one.await.expect("it ends"), Some(number * 2));
+        }
     }
 
     #[tokio::test]
