@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot};
+use tokio::time::timeout;
 
 use crate::turns::{Place, Turn};
 
@@ -153,23 +154,23 @@ struct Leading<K: Eq + Hash, T, R> {
 impl<K: Clone + Eq + Hash + Send + Sync + 'static, T: Ask, R: Send + 'static> Leading<K, T, R> {
     /// Until it is their turn, of which the place is answered, or there are enough for a round, or they have waited long enough.
     async fn their_turn<'t>(&self, turn: &'t Turn, full: &Notify) -> Option<Place<'t>> {
-        let enough = tokio::time::sleep(TURN_MAX);
-        tokio::pin!(enough);
-        loop {
-            if let Some(place) = turn.try_take() {
-                return Some(place);
+        let turn_or_enough = async {
+            loop {
+                if let Some(place) = turn.try_take() {
+                    return Some(place);
+                }
+                if self.is_full() {
+                    return None;
+                }
+                tokio::select! {
+                    biased;
+                    place = turn.take() => return Some(place),
+                    // It may have been told of those who went with the last round.
+                    () = full.notified() => {}
+                }
             }
-            if self.is_full() {
-                return None;
-            }
-            tokio::select! {
-                biased;
-                place = turn.take() => return Some(place),
-                // It may have been told of those who went with the last round.
-                () = full.notified() => {}
-                () = &mut enough => return None,
-            }
-        }
+        };
+        timeout(TURN_MAX, turn_or_enough).await.ok().flatten()
     }
 
     fn is_full(&self) -> bool {
@@ -329,8 +330,7 @@ mod tests {
         doubler.waiting("b", 0).await;
         let third = doubler.call("c", 3);
         doubler.waiting("c", 1).await;
-        // The clock is ours: it goes on as soon as nobody has anything to do.
-        tokio::time::sleep(TURN_MAX * 2).await;
+        tokio::time::advance(TURN_MAX * 2).await;
         doubler.waiting("c", 0).await;
         doubler.may.add_permits(3);
         assert_eq!(third.await.expect("it ends"), Some(6));
