@@ -26,13 +26,13 @@ end
 -- The queue of the nth pair of keys; nothing where it is not there any more.
 local function open(n)
   local key = KEYS[2 * n - 1]
-  local is = redis.call('HMGET', key, 'stamp', 'floor', 'place', 'leases', 'turn', 'owed', 'fence')
+  local is = redis.call('HMGET', key, 'stamp', 'floor', 'place', 'leases', 'owed', 'fence')
   if not is[1] then return nil end
-  local was = { floor = tonumber(is[2]), place = tonumber(is[3]), leases = tonumber(is[4]), turn = tonumber(is[5]), owed = tonumber(is[6]) }
+  local was = { floor = tonumber(is[2]), place = tonumber(is[3]), leases = tonumber(is[4]), owed = tonumber(is[5]) }
   local now = math.max(clock, was.floor)
   return {
     key = key, at = string.sub(key, 1, -2), stamp = is[1], now = now, now_text = text(now), was = was,
-    place = was.place, leases = was.leases, turn = was.turn, owed = was.owed, fence = is[7], counts = {}, pairs = {}, touched = {},
+    place = was.place, leases = was.leases, owed = was.owed, fence = is[6], counts = {}, pairs = {}, touched = {},
   }
 end
 
@@ -49,7 +49,6 @@ local function close(queue)
   now('floor', queue.now)
   now('place', queue.place)
   now('leases', queue.leases)
-  now('turn', queue.turn)
   now('owed', queue.owed)
   if #changed > 0 then redis.call('HSET', queue.key, unpack(changed)) end
   for name, number in pairs(queue.counts) do
@@ -61,6 +60,16 @@ end
 local function next_place(queue)
   queue.place = queue.place + 1
   return queue.place
+end
+
+-- A key that was taken out of its ring is served again; one that has nothing any more is forgotten.
+local function comes_back(queue, lane, key)
+  local lines = redis.call('HGET', queue.at .. 'lines:' .. lane, key)
+  if lines == '' then
+    redis.call('HDEL', queue.at .. 'lines:' .. lane, key)
+  elseif lines then
+    redis.call('RPUSH', queue.at .. 'ring:' .. lane, key)
+  end
 end
 
 -- Where a message stands, as one line of words:

@@ -193,26 +193,25 @@ local function write(queue)
   redis.call('ZADD', queue.at .. 'ids', unpack(ids))
   if #later > 0 then redis.call('ZADD', queue.at .. 'delayed', unpack(later)) end
   if #ends > 0 then redis.call('ZADD', queue.at .. 'ttl', unpack(ends)) end
-  local begin, turns, begun, keys = {}, {}, {}, {}
+  local begin, begun, keys = {}, {}, {}
   for _, line in ipairs(order) do
     local entries = stood[line]
     if redis.call('RPUSH', queue.at .. 'r:' .. line, unpack(entries)) == #entries then
       begun[#begun + 1], keys[#keys + 1] = entries, entries.key
-      queue.turn = queue.turn + 1
       begin[#begin + 1], begin[#begin + 2] = entries.first, line
-      turns[#turns + 1], turns[#turns + 2] = text(queue.turn), entries.key
     end
   end
   if #begin > 0 then
-    local texts, fields = {}, {}
+    local texts, fields, active = {}, {}, {}
     for i, lines in ipairs(redis.call('HMGET', queue.at .. 'lines:f', unpack(keys))) do
       local key, kind = keys[i], begun[i].kind
+      if not lines and not texts[key] then active[#active + 1] = key end
       texts[key] = with_line(texts[key] or lines, kind.priority .. ':' .. kind.class)
     end
     for key, lines in pairs(texts) do fields[#fields + 1], fields[#fields + 2] = key, lines end
     redis.call('HSET', queue.at .. 'lines:f', unpack(fields))
     redis.call('ZADD', queue.at .. 'heads', unpack(begin))
-    redis.call('ZADD', queue.at .. 'ring:f', 'NX', unpack(turns))
+    if #active > 0 then redis.call('RPUSH', queue.at .. 'ring:f', unpack(active)) end
   end
   for n = 1, kinds_number do
     local kind = kinds[n]

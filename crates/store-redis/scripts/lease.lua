@@ -203,7 +203,7 @@ end
 local function open_key(entry)
   if entry.lines then return end
   entry.lines = {}
-  if not entry.names then return end
+  if not entry.names or entry.names == '' then return end
   -- Most have one.
   if not string.find(entry.names, ' ', 1, true) then return add_line(entry, entry.names) end
   for name in string.gmatch(entry.names, '%S+') do add_line(entry, name) end
@@ -237,6 +237,9 @@ end
 -- The messages that this call has picked, and how many they are.
 local picked, taken = {}, 0
 
+-- How many turns are over.
+local turn = 0
+
 -- Looks at what those are about to hand out who have their turn next, all of them in one look.
 local function look_ahead(keys)
   local lines = {}
@@ -255,7 +258,7 @@ end
 function Lane:more()
   if not self.over then
     local wanted = math.min(math.max(limit - taken, 1), 100)
-    local keys = redis.call('ZRANGE', self.ring, text(self.read), text(self.read + wanted - 1))
+    local keys = redis.call('LRANGE', self.ring, digits(self.read), digits(self.read + wanted - 1))
     self.read, self.over = self.read + #keys, #keys < wanted
     if #keys > 0 then
       -- Each of them is served as often as the others.
@@ -265,7 +268,7 @@ function Lane:more()
       local opened = self.opened
       for i = 1, #keys do
         local entry = {
-          key = keys[i], names = lines[i], lane = self.name, chunk = chunk, lines = false, number = 0, score = false, done = false,
+          key = keys[i], names = lines[i], lane = self.name, chunk = chunk, lines = false, number = 0, turn = false, done = false,
         }
         self.keys[i], opened[#opened + 1] = entry, entry
       end
@@ -310,6 +313,8 @@ local function next_of(self)
           return first
         end
         entry.done = true
+        -- Nothing stands in any line of it, and it is about to go: that is a step, too.
+        if entry.number == 0 then to_pass = to_pass - 1 end
       end
     end
   end
@@ -331,8 +336,8 @@ local function take(self)
     entry.left = nil
   end
   -- Its turn is over: it goes behind all others.
-  queue.turn = queue.turn + 1
-  entry.score = queue.turn
+  turn = turn + 1
+  entry.turn = turn
   self.at = self.at + 1
   self.rotated[#self.rotated + 1] = entry
 end
@@ -353,7 +358,7 @@ function Lane:run(bytes_left)
     n, count, taken = n + 1, count + 1, taken + 1
     picked[taken] = m
   end
-  line.next, line.passed, queue.turn = n, line.passed + count, queue.turn + count
+  line.next, line.passed = n, line.passed + count
   return bytes_left
 end
 
@@ -378,7 +383,9 @@ end
 
 -- Writes down what was taken from the lines of a lane, and whose turn it is.
 function Lane:flush()
-  local turned, gone, ended, left, none = {}, {}, {}, {}, {}
+  local turned, gone, kept, ended, left, none = {}, {}, {}, {}, {}, {}
+  -- How many keys of the ring are to be moved, or are passed by others that are.
+  local moved, in_order = 0, true
   local opened = self.opened
   for i = 1, #opened do
     local entry = opened[i]
@@ -396,13 +403,18 @@ function Lane:flush()
     end
     if emptied > 0 and entry.names then
       left[#left + 1], left[#left + 2] = entry.key, entry.names
-    elseif emptied > 0 then
+    elseif emptied > 0 or (entry.lines and entry.names == '') then
       none[#none + 1] = entry.key
     end
     if entry.parked or (entry.lines and entry.number == emptied) then
       gone[#gone + 1] = entry.key
-    elseif entry.score then
-      turned[#turned + 1], turned[#turned + 2] = text(entry.score), entry.key
+      moved = i
+    elseif entry.turn then
+      if #turned > 0 and turned[#turned].turn > entry.turn then in_order = false end
+      turned[#turned + 1] = entry
+      moved = i
+    else
+      kept[#kept + 1] = i
     end
     if entry.turned then
       if entry.left then
@@ -415,8 +427,18 @@ function Lane:flush()
   in_parts(ended, 'ZREM', queue.at .. 'heads')
   in_parts(left, 'HSET', queue.at .. 'lines:' .. self.name)
   in_parts(none, 'HDEL', queue.at .. 'lines:' .. self.name)
-  in_parts(turned, 'ZADD', self.ring)
-  in_parts(gone, 'ZREM', self.ring)
+  if moved > 0 then
+    -- Those that keep their turn stay in front, and those that had it are behind all others, in that order.
+    local front = {}
+    for i = #kept, 1, -1 do
+      if kept[i] < moved then front[#front + 1] = opened[kept[i]].key end
+    end
+    if not in_order then table.sort(turned, function(a, b) return a.turn < b.turn end) end
+    for i = 1, #turned do turned[i] = turned[i].key end
+    redis.call('LTRIM', self.ring, digits(moved), '-1')
+    in_parts(front, 'LPUSH', self.ring)
+    in_parts(turned, 'RPUSH', self.ring)
+  end
   if weighted then in_parts(gone, 'HDEL', queue.at .. 'turns:' .. self.name) end
 end
 
@@ -425,10 +447,7 @@ local function unpark(name)
   local parked = queue.at .. 'parked:' .. name
   for _, key in ipairs(redis.call('ZRANGEBYSCORE', parked, '-inf', queue.now_text, 'LIMIT', '0', '1000')) do
     redis.call('ZREM', parked, key)
-    if redis.call('HEXISTS', queue.at .. 'lines:' .. name, key) == 1 then
-      queue.turn = queue.turn + 1
-      redis.call('ZADD', queue.at .. 'ring:' .. name, 'NX', queue.turn, key)
-    end
+    comes_back(queue, name, key)
   end
 end
 

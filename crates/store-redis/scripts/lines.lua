@@ -1,8 +1,9 @@
 -- The lines in which ready messages stand, and the way into and out of them.
 --
 -- A line is a list for each lane, key, priority and class (`r:lane:priority:class:key`), in the order of places: an entry is
--- `place:id`. Which lines a key has, `priority:class` those of the highest priority first, is a text in `lines:lane`; which keys have
--- any, the next to be served first, is in `ring:lane`; where every line begins, in `heads` (see `heads.lua`). The retry lane is known by attempts as well,
+-- `place:id`. Which lines a key has, `priority:class` those of the highest priority first, is a text in `lines:lane`. A key that is named there
+-- stands once in the list `ring:lane`, where the first is served next, or is `parked:lane` while it is paused. To be taken out of the middle of that
+-- list would cost as much as it is long, so a key that loses its last line has an empty text, and goes when its turn comes; where every line begins, in `heads` (see `heads.lua`). The retry lane is known by attempts as well,
 -- in `tries`, for whoever looks for a probe.
 local function stands(m)
   return m.priority .. ':' .. m.class .. ':' .. m.key
@@ -10,7 +11,7 @@ end
 
 -- The lines of a key with another one, and without one. A priority is one digit, so the order of texts is theirs.
 local function with_line(lines, name)
-  if not lines then return name end
+  if not lines or lines == '' then return name end
   local names = { name }
   for other in string.gmatch(lines, '%S+') do
     if other == name then return lines end
@@ -35,8 +36,7 @@ local function begins(queue, lane, m, place)
   local more = with_line(lines, m.priority .. ':' .. m.class)
   if more ~= lines then redis.call('HSET', queue.at .. 'lines:' .. lane, m.key, more) end
   redis.call('ZADD', queue.at .. 'heads', place, lane .. ':' .. stands(m))
-  queue.turn = queue.turn + 1
-  redis.call('ZADD', queue.at .. 'ring:' .. lane, 'NX', queue.turn, m.key)
+  if not lines then redis.call('RPUSH', queue.at .. 'ring:' .. lane, m.key) end
 end
 
 -- Looks where a line begins, after it was changed.
@@ -49,14 +49,10 @@ local function look(queue, lane, m)
   end
   redis.call('ZREM', queue.at .. 'heads', line)
   local lines = redis.call('HGET', queue.at .. 'lines:' .. lane, m.key)
-  lines = lines and without_line(lines, m.priority .. ':' .. m.class)
-  if lines then
-    redis.call('HSET', queue.at .. 'lines:' .. lane, m.key, lines)
-  else
-    redis.call('HDEL', queue.at .. 'lines:' .. lane, m.key)
-    redis.call('ZREM', queue.at .. 'ring:' .. lane, m.key)
-    redis.call('HDEL', queue.at .. 'turns:' .. lane, m.key)
-  end
+  if not lines then return end
+  lines = without_line(lines, m.priority .. ':' .. m.class) or ''
+  redis.call('HSET', queue.at .. 'lines:' .. lane, m.key, lines)
+  if lines == '' then redis.call('HDEL', queue.at .. 'turns:' .. lane, m.key) end
 end
 
 -- Puts a message into its line: at the end, where its place is the last, or to where it belongs.

@@ -11,10 +11,7 @@ for i = 4, #ARGV, 2 do redis.call('HSET', queue.at .. 'pauses', ARGV[i], ARGV[i 
 for _, lane in ipairs({ 'f', 'r' }) do
   local parked = queue.at .. 'parked:' .. lane
   for _, key in ipairs(redis.call('ZRANGE', parked, 0, -1)) do
-    if redis.call('HEXISTS', queue.at .. 'lines:' .. lane, key) == 1 then
-      queue.turn = queue.turn + 1
-      redis.call('ZADD', queue.at .. 'ring:' .. lane, 'NX', queue.turn, key)
-    end
+    comes_back(queue, lane, key)
   end
   redis.call('DEL', parked)
 end
