@@ -82,10 +82,11 @@ impl Consumer {
         let results = answer["results"].as_array().unwrap();
         assert_eq!(results.len(), messages.len());
         for (message, result) in messages.iter().zip(results) {
-            let gone = if verb == "ack" { "NOT_FOUND" } else { "LEASE_LOST" };
+            // After a nack somebody else may have had it, and acked it.
+            let gone: &[&str] = if verb == "ack" { &["NOT_FOUND"] } else { &["LEASE_LOST", "NOT_FOUND"] };
             let fate = match result["code"].as_str() {
                 None if result["ok"] == true => applied,
-                Some(code) if asked_before && code == gone => perhaps,
+                Some(code) if asked_before && gone.contains(&code) => perhaps,
                 Some("NOT_FOUND" | "LEASE_LOST") => Fate::Refused,
                 _ => panic!("{verb}: {result}"),
             };
