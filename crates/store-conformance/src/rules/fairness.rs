@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use redrive_core::lease::ConsumerName;
 use redrive_core::limits::BODY_BYTES_DEFAULT_MAX;
-use redrive_core::message::{Body, FairnessKey, Message};
+use redrive_core::message::{Body, FairnessKey, Message, State};
 use redrive_core::policy::Weight;
 use redrive_core::queue::{Pause, QueueName, Weights};
-use redrive_store::{ClassFilter, LeaseRequest, Limit, PauseQueue};
+use redrive_store::{ClassFilter, Filter, LeaseRequest, Limit, PauseQueue};
 
 use crate::world::{World, key, kind, priority};
 
@@ -213,7 +213,40 @@ async fn a_key_that_a_filtered_call_passes_over_keeps_its_turn(w: &mut World) {
     assert!(got >= 5, "the other consumer's filter took turns from b: {got} of {}", messages.len());
 }
 
+async fn a_key_that_comes_back_has_one_turn_in_a_round(w: &mut World) {
+    let q = w.queue("q").await;
+    let only = Filter { keys: vec![key("a")], ..Filter::default() };
+    let pause = |pause| PauseQueue { name: q.clone(), key: Some(key("a")), pause };
+    for _ in 0..5 {
+        backlog(w, &q, "a", 1).await;
+        w.store().pause_queue(w.at(), pause(Some(Pause::UntilResumed))).await.expect("paused");
+        backlog(w, &q, "a", 1).await;
+        w.store().pause_queue(w.at(), pause(None)).await.expect("resumed");
+        assert_eq!(w.discard(&q, only.clone(), true).await.applied.len(), 2);
+    }
+    for name in ["a", "b", "c"] {
+        backlog(w, &q, name, 30).await;
+    }
+    let got = served(&w.lease(&q, 30).await);
+    assert_eq!(["a", "b", "c"].map(|name| got[&key(name)]), [10, 10, 10], "a has one place in the ring");
+}
+
+async fn a_message_is_found_behind_any_number_of_keys_that_have_nothing_left(w: &mut World) {
+    // More than what one call passes, on any store.
+    const GONE: usize = 2_500;
+    let q = w.queue("q").await;
+    w.put_many(&q, GONE, |n, d| d.spec.fairness_key = key(&format!("k{n}"))).await;
+    while !w.discard(&q, Filter::state(State::Ready), true).await.applied.is_empty() {}
+    let back = w.put_with(&q, |d| d.spec.fairness_key = key("k7")).await;
+    let fresh = w.put(&q).await;
+    let mut found = w.lease_ids(&q, 10).await;
+    found.sort();
+    assert_eq!(found, [back, fresh]);
+}
+
 rules!("fairness";
+    a_key_that_comes_back_has_one_turn_in_a_round,
+    a_message_is_found_behind_any_number_of_keys_that_have_nothing_left,
     large_messages_starve_no_key,
     a_large_tenant_does_not_starve_a_small_one,
     keys_share_by_weight_in_calls_of_any_size,
