@@ -39,7 +39,8 @@ impl Shared {
         }
         let channel = self.link.keys.signals();
         let key = self.link.keys.store();
-        self.link.send(&key, redis::cmd("PUBLISH").arg(&channel).arg(text), false).await?;
+        // Where its answer was lost it may have been heard, and to tell it again would be to tell it twice.
+        self.link.send(&key, redis::cmd("PUBLISH").arg(&channel).arg(text), true).await?;
         Ok(())
     }
 }

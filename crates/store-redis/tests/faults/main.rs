@@ -4,9 +4,11 @@
 
 mod cluster;
 mod halfway;
+mod patience;
 mod power;
 mod sentinel;
 mod server;
+mod signal;
 mod torn;
 #[path = "../world/mod.rs"]
 mod world;
