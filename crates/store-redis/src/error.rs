@@ -166,3 +166,107 @@ pub(crate) fn store_error(fault: Fault) -> StoreError {
         other => StoreError::Unavailable(other.into()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use redis::{Value, parse_redis_value};
+
+    use super::*;
+
+    /// What an answer means that a node gave, as it comes from the wire.
+    fn answered(line: &str, writes: bool) -> Turned {
+        let answer = parse_redis_value(format!("-{line}\r\n").as_bytes());
+        Turned::of(answer.and_then(Value::extract_error).unwrap_err(), writes)
+    }
+
+    /// What becomes of the connection, whether the call is done again, and what the caller is told if it is not.
+    fn told(turned: Turned) -> [&'static str; 3] {
+        let (connection, fault) = match turned {
+            Turned::NoScript => return ["", "with its text", ""],
+            Turned::Elsewhere { asking: false, .. } => return ["", "there from now on", ""],
+            Turned::Elsewhere { asking: true, .. } => return ["", "there this once", ""],
+            Turned::Lost(fault) => ("given up", fault),
+            Turned::Failed(fault) => ("kept", fault),
+        };
+        match fault {
+            Fault::Again(error) => [connection, "soon", error.code()],
+            Fault::Undone(error) => [connection, "no", error.code()],
+            Fault::Unknown(error) => [connection, "unknown", error.code()],
+            Fault::Refused(error) => [connection, "refused", error.code()],
+        }
+    }
+
+    const BUSY: [&str; 3] = ["kept", "soon", "UNAVAILABLE"];
+    const GIVEN_UP: [&str; 3] = ["given up", "soon", "UNAVAILABLE"];
+    const USELESS: [&str; 3] = ["kept", "no", "UNAVAILABLE"];
+
+    #[test]
+    fn what_a_node_refuses_was_not_done_and_each_refusal_says_whether_to_come_again() {
+        let [full, broken] = [["kept", "no", "STORAGE_FULL"], ["kept", "no", "STORE_DAMAGED"]];
+        for (line, expected) in [
+            ("NOSCRIPT No matching script. Please use EVAL.", ["", "with its text", ""]),
+            ("MOVED 3999 127.0.0.1:6381", ["", "there from now on", ""]),
+            ("ASK 3999 127.0.0.1:6381", ["", "there this once", ""]),
+            // A node that does not say where.
+            ("MOVED 3999", BUSY),
+            ("LOADING Redis is loading the dataset in memory", BUSY),
+            ("TRYAGAIN Multiple keys request during rehashing of slot", BUSY),
+            ("CLUSTERDOWN The cluster is down", BUSY),
+            ("CLUSTERDOWN Hash slot not served", BUSY),
+            ("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.", BUSY),
+            ("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.", BUSY),
+            ("UNBLOCKED force unblock from blocking operation, instance state changed", BUSY),
+            ("READONLY You can't write against a read only replica.", GIVEN_UP),
+            ("NOREPLICAS Not enough good replicas to write.", GIVEN_UP),
+            ("OOM command not allowed when used memory > 'maxmemory'.", full),
+            ("OOM command not allowed when used memory > 'maxmemory'. script: ab, on @user_script:1.", full),
+            ("ERR user_script:1: attempt to index a nil value script: ab, on @user_script:1.", broken),
+            ("ERR Error running script (call to f_ab): @user_script:1: not an integer", broken),
+            ("MISCONF Redis is configured to save RDB snapshots, but it cannot persist on disk.", USELESS),
+            ("NOAUTH Authentication required.", USELESS),
+            ("NOPERM this user has no permissions to run the 'evalsha' command", USELESS),
+            ("CROSSSLOT Keys in request don't hash to the same slot", USELESS),
+            ("ERR unknown command", USELESS),
+            ("WHATEVER a later version may say", USELESS),
+        ] {
+            for writes in [false, true] {
+                assert_eq!(told(answered(line, writes)), expected, "{line}, which writes: {writes}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_node_that_sends_a_call_elsewhere_says_where() {
+        let Turned::Elsewhere { address, .. } = answered("ASK 3999 [::1]:6381", true) else {
+            panic!("it is sent there");
+        };
+        assert_eq!(address, "[::1]:6381");
+    }
+
+    #[test]
+    fn an_answer_that_did_not_come_leaves_unknown_what_a_write_has_done_and_a_read_is_done_again() {
+        let lost = |kind: io::ErrorKind| RedisError::from(io::Error::from(kind));
+        let garbled = || parse_redis_value(b"no answer at all\r\n").unwrap_err();
+        for error in [
+            lost(io::ErrorKind::TimedOut),
+            lost(io::ErrorKind::BrokenPipe),
+            lost(io::ErrorKind::ConnectionReset),
+            lost(io::ErrorKind::UnexpectedEof),
+            garbled(),
+        ] {
+            let unknown = ["given up", "unknown", "OUTCOME_UNKNOWN"];
+            assert_eq!(told(Turned::of(error.clone(), true)), unknown, "{error}");
+            assert_eq!(told(Turned::of(error.clone(), false)), GIVEN_UP, "{error}");
+        }
+    }
+
+    #[test]
+    fn a_call_that_is_sent_round_in_circles_was_not_done() {
+        for line in ["NOSCRIPT No matching script.", "MOVED 1 a:1", "ASK 1 a:1", "TRYAGAIN later"] {
+            let fault = answered(line, true).astray();
+            assert!(matches!(fault, Fault::Again(StoreError::Unavailable(_))), "{line}: {fault:?}");
+        }
+    }
+}
