@@ -5,6 +5,7 @@
 mod cluster;
 mod halfway;
 mod patience;
+mod patience;
 mod power;
 mod sentinel;
 mod server;
