@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use redrive_core::lifecycle::Verb;
 use redrive_core::message::DeadReason;
 use redrive_core::message::{ErrorText, Message, MessageId, State};
 use redrive_core::policy::Verdict;
 use redrive_core::queue::{QueueConfig, QueueName};
 use redrive_core::receipt::Claim;
-use redrive_store::{Batch, BuryItem, Limit, Now, QueueError, RetryAdvice, Settled, Store, SweepRequest};
+use redrive_store::{
+    Acked, Batch, BuryItem, Limit, Now, QueueError, RetryAdvice, Settled, Store, StoreError, SweepRequest,
+};
 use redrive_test_servers::{Redis, RedisCluster, RedisSettings};
 
 use crate::server::until_it_has_all;
@@ -18,14 +21,25 @@ use crate::world::{PATIENCE, World, hasty, options, patient, queue_name, until_i
 const MESSAGES: usize = 3_000;
 
 /// The slot in which the keys of a queue lie.
-fn slot_of(cluster: &RedisCluster, name: &QueueName) -> u16 {
+pub(crate) fn slot_of(cluster: &RedisCluster, name: &QueueName) -> u16 {
     let asked = |node: &Redis| node.command(&["HGET", "redrive:{redrive}:queues", name.as_str()]).ok();
     let id = cluster.nodes().iter().find_map(asked).expect("one of them has the directory");
     cluster.slot_of(&format!("redrive:{{{}}}:q", id.trim())).expect("a slot")
 }
 
+/// The node that has the directory of queues.
+pub(crate) fn home_of(cluster: &RedisCluster) -> usize {
+    let directory = cluster.slot_of("redrive:{redrive}:store").expect("a slot");
+    cluster.node_of_slot(directory).expect("somebody has it")
+}
+
 /// A queue whose keys lie at that node.
-async fn queue_at(cluster: &RedisCluster, world: &World, node: usize, config: QueueConfig) -> World {
+pub(crate) async fn queue_at(
+    cluster: &RedisCluster,
+    world: &World,
+    node: usize,
+    config: QueueConfig,
+) -> World {
     for n in 0..1_000 {
         let name = queue_name(&format!("q-{node}-{n}"));
         world.create(&name, config.clone()).await;
@@ -36,9 +50,21 @@ async fn queue_at(cluster: &RedisCluster, world: &World, node: usize, config: Qu
     panic!("no queue lies at node {node}");
 }
 
+/// Acks until that works; answers what became of each, and whether an answer was lost on the way.
+async fn acked(world: &World, leased: &[Message]) -> (Vec<Settled<Acked>>, bool) {
+    let lost = AtomicBool::new(false);
+    let outcomes = until_it_works(async || {
+        let answer = world.ack(leased).await;
+        lost.fetch_or(matches!(answer, Err(StoreError::OutcomeUnknown(_))), Ordering::SeqCst);
+        answer
+    })
+    .await;
+    (outcomes, lost.into_inner())
+}
+
 /// Takes and acks until told to stop and nothing is left; answers how often each message was acked.
 async fn work(world: World, stop: Arc<AtomicBool>) -> BTreeMap<MessageId, usize> {
-    let mut acked = BTreeMap::new();
+    let mut done = BTreeMap::new();
     loop {
         let last = stop.load(Ordering::SeqCst);
         let leased = match world.take(50, redrive_core::time::Millis::from_secs(5)).await {
@@ -50,14 +76,19 @@ async fn work(world: World, stop: Arc<AtomicBool>) -> BTreeMap<MessageId, usize>
             Err(other) => panic!("{other}"),
         };
         if leased.is_empty() && last && world.stats().await.states.all() == 0 {
-            return acked;
+            return done;
         }
-        let outcomes = until_it_works(async || world.ack(&leased).await).await;
+        let (outcomes, lost) = acked(&world, &leased).await;
         for (message, outcome) in leased.iter().zip(outcomes) {
-            // An answer that was lost is asked for again, and then it is not found: it was done.
-            if matches!(outcome, Settled::Applied(_) | Settled::NotFound) {
-                *acked.entry(message.id()).or_default() += 1;
+            match outcome {
+                Settled::Applied(_) => {}
+                // An answer that was lost is asked for again, and then it is not found: it was done.
+                Settled::NotFound if lost => {}
+                // Its time was up, and somebody gets it again.
+                Settled::LeaseLost => continue,
+                other => panic!("{other:?}: {} is gone, and nobody has acked it", message.id()),
             }
+            *done.entry(message.id()).or_default() += 1;
         }
     }
 }
@@ -67,13 +98,14 @@ async fn slots_are_moved_under_load_and_nothing_is_lost_or_done_twice() {
     let cluster = RedisCluster::start(&RedisSettings::shared()).expect("it forms");
     let world = World::open(options(&cluster.url())).await;
     let slot = slot_of(&cluster, &world.queue);
-    let stop = Arc::new(AtomicBool::new(false));
+    let [moved, stop] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
     let worker = tokio::spawn(work(world.clone(), Arc::clone(&stop)));
     let producer = tokio::spawn({
-        let world = world.clone();
+        let (world, moved) = (world.clone(), Arc::clone(&moved));
         async move {
             let mut ids = Vec::new();
-            while ids.len() < MESSAGES {
+            // As long as anything moves, and not much less if that is soon over.
+            while ids.len() < MESSAGES || !moved.load(Ordering::SeqCst) {
                 let drafts: Vec<_> = (0..50).map(|_| World::draft()).collect();
                 ids.extend(drafts.iter().map(|draft| draft.spec.id));
                 until_it_works(async || world.send(drafts.clone()).await).await;
@@ -86,14 +118,22 @@ async fn slots_are_moved_under_load_and_nothing_is_lost_or_done_twice() {
         for step in 1..=4 {
             cluster.move_slot(slot, (start + step) % 3).expect("it moves");
         }
+        moved.store(true, Ordering::SeqCst);
         cluster
     });
     let cluster = tokio::time::timeout(PATIENCE, moving).await.expect("it moves").expect("no panic");
     let ids = tokio::time::timeout(PATIENCE, producer).await.expect("all are sent").expect("no panic");
     stop.store(true, Ordering::SeqCst);
     let acked = tokio::time::timeout(PATIENCE, worker).await.expect("all are taken").expect("no panic");
-    assert_eq!(acked.len(), ids.len(), "each message was acked");
-    assert!(acked.values().all(|times| *times == 1), "and once");
+    assert!(ids.iter().all(|id| acked.get(id) == Some(&1)), "each message was acked, and once");
+    assert_eq!(acked.len(), ids.len(), "and no other one");
+    let totals = world.stats().await.totals;
+    let sent = ids.len() as u64;
+    assert_eq!(
+        (totals.of(Verb::Enqueue), totals.of(Verb::Ack)),
+        (sent, sent),
+        "as the queue itself has counted"
+    );
     drop(cluster);
 }
 
@@ -104,8 +144,7 @@ async fn a_node_that_is_lost_comes_back_with_all_that_it_had() {
     let mut cluster = RedisCluster::start(&settings).expect("it forms");
     let world = World::beside(hasty(&cluster.url())).await;
     // The directory of queues is at one of the nodes; another one is lost.
-    let directory = cluster.slot_of("redrive:{redrive}:store").expect("a slot");
-    let home = cluster.node_of_slot(directory).expect("somebody has it");
+    let home = home_of(&cluster);
     let (lost, other) = ((home + 1) % 3, home);
     let gone = queue_at(&cluster, &world, lost, patient()).await;
     let stays = queue_at(&cluster, &world, other, patient()).await;
@@ -136,8 +175,7 @@ async fn a_node_that_is_lost_comes_back_with_all_that_it_had() {
 async fn followed() -> (RedisCluster, usize, World, World) {
     let cluster = RedisCluster::start_with_replicas(&RedisSettings::default()).expect("it forms");
     let world = World::beside(options(&cluster.url())).await;
-    let directory = cluster.slot_of("redrive:{redrive}:store").expect("a slot");
-    let home = cluster.node_of_slot(directory).expect("somebody has it");
+    let home = home_of(&cluster);
     let node = (home + 1) % 3;
     let there = queue_at(&cluster, &world, node, patient()).await;
     let elsewhere = queue_at(&cluster, &world, home, patient()).await;
@@ -221,8 +259,7 @@ async fn a_dead_letter_whose_queue_is_away_travels_on_later_and_arrives_once() {
     let settings = RedisSettings::default().set("cluster-require-full-coverage", "no");
     let mut cluster = RedisCluster::start(&settings).expect("it forms");
     let world = World::beside(hasty(&cluster.url())).await;
-    let directory = cluster.slot_of("redrive:{redrive}:store").expect("a slot");
-    let home = cluster.node_of_slot(directory).expect("somebody has it");
+    let home = home_of(&cluster);
     let away = (home + 1) % 3;
     let graveyard = queue_at(&cluster, &world, away, patient()).await;
     let config = QueueConfig { dead_letter_to: Some(Some(graveyard.queue.clone())), ..patient() };
