@@ -19,7 +19,9 @@ impl Shared {
         let mut found: Vec<(Timestamp, Seen)> = Vec::new();
         let limit = request.limit.get();
         for name in self.swept_queues(request.queue.as_ref()).await? {
-            let Some((at, seen)) = self.find(now, &name, "deadlines", limit).await? else { continue };
+            let found_here = self.find(now, &name, "deadlines", limit).await;
+            let found_here = self.reached(request.queue.as_ref(), &name, found_here)?;
+            let Some((at, seen)) = found_here else { continue };
             found.extend(seen.into_iter().map(|seen| (at, seen)));
         }
         let lease = |seen: &Seen| seen.message.lease().map(|lease| (lease.deadline, lease.id));

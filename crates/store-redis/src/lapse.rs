@@ -21,7 +21,9 @@ impl Shared {
         let names = self.swept_queues(request.queue.as_ref()).await?;
         let mut found: Vec<(Timestamp, Seen)> = Vec::new();
         for name in &names {
-            let Some((at, seen)) = self.find(now, name, "ttl", limit).await? else { continue };
+            let found_here = self.find(now, name, "ttl", limit).await;
+            let found_here = self.reached(request.queue.as_ref(), name, found_here)?;
+            let Some((at, seen)) = found_here else { continue };
             found.extend(seen.into_iter().map(|seen| (at, seen)));
         }
         found.sort_by_key(|(_, seen)| (seen.due, seen.message.id()));
@@ -39,8 +41,9 @@ impl Shared {
         }
         for name in &names {
             if judged.len() < limit {
-                match self.lapse_capped(now, name, limit - judged.len()).await {
-                    Ok(capped) => judged.extend(capped),
+                let capped = self.lapse_capped(now, name, limit - judged.len()).await.map(Some);
+                match self.reached(request.queue.as_ref(), name, capped) {
+                    Ok(capped) => judged.extend(capped.into_iter().flatten()),
                     Err(fault) => return so_far(judged, fault),
                 }
             }

@@ -127,28 +127,51 @@ impl Shared {
             if left == 0 {
                 break;
             }
-            let Some(known) = self.known(&name).await? else { continue };
-            if let Err(fault) = self.resume_relays(now, &known).await {
-                tracing::warn!(?fault, queue = %name, "what is on its way to another queue waits");
-            }
-            let (done, dead) = (known.settings.retain_done, known.settings.retain_dead);
-            let mut args = Args::default();
-            args.push(self.time_arg(now))
-                .number(left)
-                .maybe(done.and_then(|kept| kept.age).map(Millis::get))
-                .maybe(done.map_or(Some(0), |kept| kept.count))
-                .maybe(dead.and_then(|kept| kept.age).map(Millis::get))
-                .maybe(dead.and_then(|kept| kept.count));
-            let mut answer = Reply::of(self.link.run(&self.link.scripts.retain, &known.keys, &args).await?)?;
-            if answer.text()? != "ok" {
-                self.forget(&name);
-                continue;
-            }
-            let _now = answer.time()?;
-            let here = answer.number()?;
+            let here = self.retain_in(now, &name, left).await;
+            let here = self.reached(request.queue.as_ref(), &name, here)?.unwrap_or_default();
             (left, gone) = (left.saturating_sub(here), gone + here);
         }
         Ok(gone)
+    }
+
+    /// Takes away what one queue keeps no longer; nothing where there is no such queue any more.
+    async fn retain_in(&self, now: Now, name: &QueueName, limit: u64) -> Result<Option<u64>, Fault> {
+        let Some(known) = self.known(name).await? else { return Ok(None) };
+        if let Err(fault) = self.resume_relays(now, &known).await {
+            tracing::warn!(?fault, queue = %name, "what is on its way to another queue waits");
+        }
+        let (done, dead) = (known.settings.retain_done, known.settings.retain_dead);
+        let mut args = Args::default();
+        args.push(self.time_arg(now))
+            .number(limit)
+            .maybe(done.and_then(|kept| kept.age).map(Millis::get))
+            .maybe(done.map_or(Some(0), |kept| kept.count))
+            .maybe(dead.and_then(|kept| kept.age).map(Millis::get))
+            .maybe(dead.and_then(|kept| kept.count));
+        let mut answer = Reply::of(self.link.run(&self.link.scripts.retain, &known.keys, &args).await?)?;
+        if answer.text()? != "ok" {
+            self.forget(name);
+            return Ok(None);
+        }
+        let _now = answer.time()?;
+        Ok(Some(answer.number()?))
+    }
+
+    /// What was found in a queue. A sweep of all of them goes on without those at a node of the cluster that is away: nobody else waits
+    /// for it. Who has asked for that one is told.
+    pub(crate) fn reached<T>(
+        &self,
+        asked: Option<&QueueName>,
+        name: &QueueName,
+        found: Result<Option<T>, Fault>,
+    ) -> Result<Option<T>, Fault> {
+        match found {
+            Err(Fault::Again(error) | Fault::Unknown(error)) if asked.is_none() && self.link.cluster => {
+                tracing::warn!(%error, queue = %name, "a queue that cannot be reached is swept later");
+                Ok(None)
+            }
+            found => found,
+        }
     }
 
     /// The queues that a sweeper was sent to: one, or all.

@@ -5,7 +5,10 @@ use std::time::Duration;
 use redrive_core::lifecycle::Verb;
 use redrive_core::message::{Message, State};
 use redrive_core::time::Millis;
-use redrive_store::{Batch, EnqueueItem, EnqueueOutcome, Now, QueueError, Settled, Store, StoreError};
+use redrive_store::{
+    Batch, EnqueueItem, EnqueueOutcome, ExpireRequest, Limit, Now, QueueError, Settled, Store, StoreError,
+    SweepRequest,
+};
 use redrive_store_redis::{Options, Patience};
 use redrive_test_servers::{RedisCluster, RedisSettings};
 use tokio::runtime::Handle;
@@ -155,4 +158,47 @@ async fn of_a_batch_that_is_half_done_when_a_node_is_away_nobody_says_that_nothi
     assert!(matches!(again[1], EnqueueOutcome::Enqueued { .. }), "{again:?}");
     let acked = until_it_works(async || there.ack(&leased).await).await;
     assert!(matches!(acked[..], [Settled::NotFound, Settled::Applied(_)]), "{acked:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn queues_at_other_nodes_are_swept_while_a_node_is_away() {
+    let settings = RedisSettings::default().set("cluster-require-full-coverage", "no");
+    let mut cluster = RedisCluster::start(&settings).expect("it forms");
+    let world = World::beside(hasty(&cluster.url())).await;
+    let home = home_of(&cluster);
+    let away = (home + 1) % 3;
+    let gone = queue_at(&cluster, &world, away, patient()).await;
+    let there = queue_at(&cluster, &world, home, patient()).await;
+    for queue in [&gone, &there] {
+        queue.put(1).await;
+        assert_eq!(queue.take(1, Millis::new(1)).await.unwrap().messages.len(), 1);
+    }
+    cluster.kill(away).expect("it is killed");
+
+    // Who asks for all queues.
+    let expire = async || {
+        let request = ExpireRequest { queue: None, limit: Limit::MAX, error: None, seed: 1 };
+        world.store.expire(Now::Store, request).await
+    };
+    let all = || SweepRequest { queue: None, limit: Limit::MAX };
+    let until_expired = async || {
+        loop {
+            let expired = expire().await.expect("nobody waits for that node");
+            if !expired.is_empty() {
+                return expired.into_iter().map(|judged| judged.queue).collect::<Vec<_>>();
+            }
+        }
+    };
+    let expired = tokio::time::timeout(PATIENCE, until_expired()).await.expect("its lease has run out");
+    assert_eq!(expired, [there.queue.clone()]);
+    world.store.lapse(Now::Store, all()).await.expect("nobody waits for that node");
+    world.store.retain(Now::Store, all()).await.expect("nobody waits for that node");
+    // Who asks for that one is told.
+    let request = ExpireRequest { queue: Some(gone.queue.clone()), limit: Limit::MAX, error: None, seed: 1 };
+    let refused = world.store.expire(Now::Store, request).await;
+    assert!(matches!(refused, Err(QueueError::Store(StoreError::Unavailable(_)))), "{refused:?}");
+
+    cluster.restart(away).expect("it comes back");
+    let expired = tokio::time::timeout(PATIENCE, until_expired()).await.expect("its lease has run out");
+    assert_eq!(expired, [gone.queue.clone()]);
 }
