@@ -7,6 +7,7 @@ mod halfway;
 mod patience;
 mod patience;
 mod power;
+mod relay;
 mod routing;
 mod sentinel;
 mod server;

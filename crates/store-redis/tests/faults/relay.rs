@@ -1,0 +1,140 @@
+//! A message on its way to a queue at another node, of which one answer is lost: whatever step it was, it is there once.
+
+use redrive_core::message::{DeadReason, ErrorText, Message, MessageId};
+use redrive_core::queue::QueueConfig;
+use redrive_core::receipt::Claim;
+use redrive_store::{Batch, BuryItem, Judged, Limit, Now, QueueError, Settled, Store, SweepRequest};
+use redrive_test_servers::proxy::{Fault, Proxy, Rule, Trigger};
+use redrive_test_servers::{RedisCluster, RedisSettings};
+
+use crate::cluster::{home_of, queue_at};
+use crate::world::{World, options, patient, until_it_works};
+
+/// A cluster with a proxy before each node, which is all that clients hear of.
+struct Proxied {
+    cluster: RedisCluster,
+    proxies: Vec<Proxy>,
+    source: World,
+    graveyard: World,
+    /// Where these two queues are.
+    nodes: [usize; 2],
+}
+
+impl Proxied {
+    async fn start() -> Self {
+        let cluster = RedisCluster::start(&RedisSettings::shared()).expect("it forms");
+        let before = |url: String| Proxy::before(&url).expect("it stands before it");
+        let proxies: Vec<Proxy> = cluster.urls().into_iter().map(before).collect();
+        for (node, proxy) in proxies.iter().enumerate() {
+            cluster.announce(node, proxy.port()).expect("they hear of it");
+        }
+        let places: Vec<String> = proxies.iter().map(|proxy| format!("127.0.0.1:{}", proxy.port())).collect();
+        let world = World::beside(options(&format!("redis+cluster://{}", places.join(",")))).await;
+        let home = home_of(&cluster);
+        let nodes = [home, (home + 1) % 3];
+        let graveyard = queue_at(&cluster, &world, nodes[1], patient()).await;
+        let config = QueueConfig { dead_letter_to: Some(Some(graveyard.queue.clone())), ..patient() };
+        let source = queue_at(&cluster, &world, nodes[0], config).await;
+        let proxied = Self { cluster, proxies, source, graveyard, nodes };
+        // From here on the nodes know the scripts by their hashes.
+        let known = proxied.leased().await;
+        assert!(proxied.bury(&known).await.moved_to.is_some(), "where nothing is lost it is there at once");
+        proxied.collect(known.id()).await;
+        proxied
+    }
+
+    async fn leased(&self) -> Message {
+        self.source.put(1).await;
+        self.source.lease(1).await.remove(0)
+    }
+
+    async fn bury(&self, message: &Message) -> Judged {
+        let (claim, error) = (Claim::on(message).unwrap(), ErrorText::new("hopeless"));
+        let item = BuryItem { claim, reason: DeadReason::Buried, error };
+        let buried = self.source.store.bury(Now::Store, Batch::one(item).unwrap()).await.unwrap();
+        let [Settled::Applied(judged)] = buried.as_slice() else { panic!("{buried:?}") };
+        judged.clone()
+    }
+
+    /// Takes the message out of the graveyard, where it is all that there is.
+    async fn collect(&self, id: MessageId) {
+        let there = self.graveyard.lease(10).await;
+        assert_eq!(there.iter().map(Message::id).collect::<Vec<_>>(), [id]);
+        assert!(self.graveyard.ack(&there).await.unwrap()[0].is_applied());
+    }
+
+    /// A sweeper goes on with what is on its way.
+    async fn sweep(&self) {
+        until_it_works(async || {
+            let request = SweepRequest { queue: None, limit: Limit::MAX };
+            match self.source.store.retain(Now::Store, request).await {
+                Ok(_) => Ok(()),
+                Err(QueueError::Store(error)) => Err(error),
+                Err(other) => panic!("{other}"),
+            }
+        })
+        .await;
+    }
+
+    async fn counts(&self) -> (u64, u64, u64) {
+        let (left, there) = (self.source.stats().await, self.graveyard.stats().await);
+        (left.states.all(), there.totals.moved_in, there.states.all())
+    }
+}
+
+/// A step of the way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    SetsOut,
+    Arrives,
+    IsTakenAway,
+}
+
+impl Step {
+    /// At which of the two queues it is done, and what only its call says.
+    fn of(self, proxied: &Proxied, id: MessageId) -> (usize, String) {
+        match self {
+            Self::SetsOut => (0, format!("{id} {}", proxied.graveyard.queue)),
+            Self::Arrives => (1, id.to_string()),
+            // That it has arrived.
+            Self::IsTakenAway => (0, format!("{id} 1 ")),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dead_letter_arrives_once_whichever_answer_on_its_way_is_lost() {
+    let proxied = Proxied::start().await;
+    let mut arrived = 1;
+    for step in [Step::SetsOut, Step::Arrives, Step::IsTakenAway] {
+        for collected in [false, true] {
+            let message = proxied.leased().await;
+            let (queue, words) = step.of(&proxied, message.id());
+            let rule = Rule::new(Trigger::Statement(words), Fault::CutReply);
+            let lost = proxied.proxies[proxied.nodes[queue]].inject(rule);
+            let judged = proxied.bury(&message).await;
+            assert_eq!((lost.fired(), &judged.moved_to), (1, &None), "{step:?}");
+            arrived += 1;
+            // Where it is by now; and who comes first, the sweeper or a consumer.
+            let (left, there) = match step {
+                Step::SetsOut => (1, 0),
+                Step::Arrives => (1, 1),
+                Step::IsTakenAway => (0, 1),
+            };
+            let counts = (left, arrived - 1 + there, there);
+            assert_eq!(proxied.counts().await, counts, "{step:?}");
+            assert!(proxied.source.lease(1).await.is_empty(), "it is handed out by nobody where it was");
+            let first = collected && there == 1;
+            if first {
+                proxied.collect(message.id()).await;
+            }
+            // What has arrived is not brought again, however often somebody looks.
+            proxied.sweep().await;
+            proxied.sweep().await;
+            assert_eq!(proxied.counts().await, (0, arrived, u64::from(!first)), "{step:?}");
+            if !first {
+                proxied.collect(message.id()).await;
+            }
+        }
+    }
+}
