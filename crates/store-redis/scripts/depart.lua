@@ -1,4 +1,5 @@
--- A message sets out for a queue at another node: it is taken from where it stands, and nobody touches it until it has arrived.
+-- A message sets out for a queue at another node: it is taken from where it stands, and nobody touches it until it has arrived. One that was
+-- seen to be on its way there is sent on: somebody who brought it came no further.
 --
 -- ARGV: time, id, the queue it goes to, the line that was seen; without one it is a dead message that is to travel on, or one that set
 -- out before.
@@ -27,7 +28,8 @@ if capital ~= m.phase then
   -- Every way has a number of its own: a message may go the same way twice.
   redis.call('HSET', queue.at .. 'leaving', id, ARGV[3] .. ' ' .. redis.call('HINCRBY', queue.key, 'departures', 1))
 elseif ARGV[4] ~= '' then
-  return { 'n' }
+  local to = string.match(redis.call('HGET', queue.at .. 'leaving', id) or '', '^(%S+) ')
+  if ARGV[4] ~= line or to ~= ARGV[3] then return { 'n' } end
 end
 close(queue)
 local way = string.match(redis.call('HGET', queue.at .. 'leaving', id) or '', ' (%d+)$') or '0'

@@ -12,6 +12,7 @@ use redrive_core::policy::Verdict;
 use redrive_core::queue::QueueName;
 use redrive_store::{Bulk, BulkRefusal, Judged, Now, Signal};
 
+use crate::enqueue::part_done;
 use crate::error::{Fault, damaged};
 use crate::link::Args;
 use crate::queue::Known;
@@ -57,6 +58,19 @@ impl Shared {
             "l" => return Ok(Fared::Touched),
             _ => return Ok(Fared::Gone),
         }
+        // Whatever goes wrong from here on, it is on its way, and nobody is told that nothing happened.
+        self.bring(now, from, id, target, set_out).await.map_err(|fault| part_done(fault, 1))
+    }
+
+    /// Brings a message that has set out to its queue, and takes it away where it was.
+    async fn bring(
+        &self,
+        now: Now,
+        from: &Known,
+        id: MessageId,
+        target: &QueueName,
+        mut set_out: Reply,
+    ) -> Result<Fared, Fault> {
         let way = set_out.text()?;
         let mut args = Args::default();
         args.push(self.time_arg(now))

@@ -3,12 +3,16 @@
 use redrive_core::message::{DeadReason, ErrorText, Message, MessageId};
 use redrive_core::queue::QueueConfig;
 use redrive_core::receipt::Claim;
-use redrive_store::{Batch, BuryItem, Judged, Limit, Now, QueueError, Settled, Store, SweepRequest};
+use redrive_store::{
+    Batch, Bulk, BuryItem, Filter, Judged, Limit, Now, QueueError, Selection, Settled, Store, StoreError,
+    SweepRequest,
+};
 use redrive_test_servers::proxy::{Fault, Proxy, Rule, Trigger};
 use redrive_test_servers::{RedisCluster, RedisSettings};
+use tokio::runtime::Handle;
 
-use crate::cluster::{home_of, queue_at};
-use crate::world::{World, options, patient, until_it_works};
+use crate::cluster::{home_of, queue_at, slot_of};
+use crate::world::{PATIENCE, World, options, patient, until_it_works};
 
 /// A cluster with a proxy before each node, which is all that clients hear of.
 struct Proxied {
@@ -137,4 +141,47 @@ async fn a_dead_letter_arrives_once_whichever_answer_on_its_way_is_lost() {
             }
         }
     }
+}
+
+/// Moves messages from the one queue to the other.
+async fn moved(source: &World, target: &World, ids: &[MessageId]) -> Result<Bulk, QueueError> {
+    let selection = Selection::new(source.queue.clone(), Filter::ids(ids.iter().copied()));
+    source.store.move_to(Now::Store, selection, target.queue.clone()).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_move_that_comes_no_further_has_set_out_and_who_asks_again_goes_on_with_it() {
+    let proxied = Proxied::start().await;
+    let slot = slot_of(&proxied.cluster, &proxied.graveyard.queue);
+    let ids = [proxied.source.put(2).await, proxied.source.put(1).await].concat();
+    let handle = Handle::current();
+    let moving = tokio::task::spawn_blocking({
+        let ids = ids.clone();
+        move || {
+            let mut first = true;
+            let to = proxied.nodes[0];
+            let slot_moved = proxied.cluster.move_slot_slowly(slot, to, |_| {
+                // The target can be looked at, and takes nothing.
+                if std::mem::take(&mut first) {
+                    let begun = handle.block_on(moved(&proxied.source, &proxied.graveyard, &ids[..1]));
+                    let unknown = matches!(begun, Err(QueueError::Store(StoreError::OutcomeUnknown(_))));
+                    assert!(unknown, "it has set out: {begun:?}");
+                    let begun = handle.block_on(moved(&proxied.source, &proxied.graveyard, &ids[1..2]));
+                    let unknown = matches!(begun, Err(QueueError::Store(StoreError::OutcomeUnknown(_))));
+                    assert!(unknown, "it has set out: {begun:?}");
+                }
+            });
+            slot_moved.expect("it moves");
+            proxied
+        }
+    });
+    let proxied = tokio::time::timeout(PATIENCE, moving).await.expect("it moves").expect("no panic");
+    assert_eq!(proxied.counts().await, (3, 1, 0), "each is counted where it was until it has arrived");
+
+    // By whoever asks for it once more, or by a sweeper; and what did not set out goes with it.
+    let again = moved(&proxied.source, &proxied.graveyard, &ids[1..]).await.unwrap();
+    assert_eq!((again.matched, again.applied, again.refused), (2, ids[1..].to_vec(), Vec::new()));
+    assert_eq!(proxied.counts().await, (1, 3, 2));
+    proxied.sweep().await;
+    assert_eq!(proxied.counts().await, (0, 4, 3));
 }
