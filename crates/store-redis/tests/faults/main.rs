@@ -5,7 +5,6 @@
 mod cluster;
 mod halfway;
 mod patience;
-mod patience;
 mod power;
 mod relay;
 mod routing;
