@@ -3,8 +3,8 @@
 -- only when that is done, so whoever ends in between leaves it to the next.
 --
 -- KEYS: the record of the store, the directory of queues. ARGV: format, the first epoch, what the server calls itself, whom it follows,
--- where it is, the highest number of a lease that whoever meets it was given, how the keys of queues begin (nothing in a cluster), and
--- whether the leases of before are refused by now.
+-- its place, the highest number of a lease that whoever meets it was given, how the keys of queues begin (nothing in a cluster),
+-- whether the leases of before are refused by now, and the places of all that serve, as it says itself.
 local NOBODY = string.rep('0', 40)
 local store = KEYS[1]
 local format = redis.call('HGET', store, 'format')
@@ -23,28 +23,46 @@ if begun then
   redis.call('HSET', store, server, ARGV[5])
   return { 'known', epoch }
 end
+local serves = {}
+for place in string.gmatch(ARGV[9], '%S+') do serves[place] = true end
 local followed = 'server:' .. ARGV[4]
 local after, others = redis.call('HEXISTS', store, followed) == 1, false
+-- Whether somebody was met at its place before, and whether somebody who was met serves no more.
+local here, gone = false, false
 local fields = redis.call('HGETALL', store)
 for i = 1, #fields, 2 do
   local field, value = fields[i], fields[i + 1]
   -- Whoever was there is there no more: without this the record would grow with every start.
   if string.sub(field, 1, 7) == 'server:' then
     others = true
-    if value == ARGV[5] then redis.call('HDEL', store, field) end
+    if value == ARGV[5] then
+      here = true
+      redis.call('HDEL', store, field)
+    elseif not serves[value] then
+      -- Should it come back to its place, it has followed somebody meanwhile.
+      gone = true
+      redis.call('HSET', store, field, '')
+    end
   elseif string.sub(field, 1, 8) == 'fencing:' then
     others = true
     -- What it may have lost is lost, whatever it calls itself now.
-    if string.match(value, '^%d+ (.*)$') == ARGV[5] then
+    local place = string.match(value, '^%d+ (.*)$')
+    if place == ARGV[5] then
       after = true
       redis.call('HDEL', store, field)
+    elseif not serves[place] then
+      gone = true
     end
   end
 end
 -- Whom it follows is known, or somebody that nobody of us has met.
 if ARGV[4] ~= NOBODY then
   after = others
-  redis.call('HDEL', store, followed)
+  -- What was left undone at the one that it follows is done with it.
+  redis.call('HDEL', store, followed, 'fencing:' .. ARGV[4])
+elseif gone and not here then
+  -- It took over and was started again before anybody met it, so that it names nobody any more: its place is new, and who had one is gone.
+  after = true
 end
 -- It does not remember a lease that it gave out: it was not synced.
 local lost = tonumber(redis.call('HGET', store, 'leases')) < tonumber(ARGV[6])

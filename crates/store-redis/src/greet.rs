@@ -3,7 +3,9 @@
 //! A replica that takes over may not have all that its master had acknowledged, and nobody can tell what it lacks. So every server is
 //! known by its replication id, which changes when a server starts and when a replica becomes the master; in the latter case, and
 //! where a server starts from a snapshot, it names the id that it follows. The epoch of lease ids is raised in either case, so that
-//! no token is given out twice. One that knows of fewer leases than this instance was given has lost something for certain. Where
+//! no token is given out twice. A replica that took over and was started again before anybody met it names nobody any more. It is known by
+//! its place, which is its address, and in a cluster what it is called there: nobody was met at that place, and somebody who was met
+//! serves no more. One that knows of fewer leases than this instance was given has lost something for certain. Where
 //! something may be lost, leases of before are refused, too: their holders cannot know what the new master knows of them. That is
 //! done before any other call gets there.
 //!
@@ -62,11 +64,32 @@ async fn renew_file(connection: &mut MultiplexedConnection) {
 
 /// A server that is met.
 struct Whom<'a> {
-    address: &'a str,
+    /// Where it is found, whatever it calls itself: a server that is started again is in its place.
+    place: &'a str,
     /// What it calls itself.
     id: &'a str,
     /// Whom it followed before.
     followed: &'a str,
+    /// The places of all that serve, with a space between them.
+    serve: &'a str,
+}
+
+impl Whom<'_> {
+    /// Whether it was started since anybody met it. One that took over names whom it followed, unless it was started since.
+    fn was_started(&self, status: &str) -> bool {
+        matches!(status, "new" | "lost") || (status == "failover" && self.followed == NOBODY)
+    }
+}
+
+/// What the node is called that says which nodes there are, and what those are called that have slots. It knows better than others from
+/// whom it took its own.
+fn places(said: &str) -> Option<(&str, String)> {
+    let lines = || said.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let is = |line: &[&str], flag| line.get(2).is_some_and(|flags| flags.split(',').any(|is| is == flag));
+    let myself = lines().find(|line| is(line, "myself"))?.first().copied()?;
+    let serve = lines().filter(|line| is(line, "master") && line.len() > 8);
+    let serve: Vec<&str> = serve.filter_map(|line| line.first().copied()).collect();
+    Some((myself, serve.join(" ")))
 }
 
 /// The slots of the node that says which nodes there are: those of the line about itself, behind eight other words. A slot in brackets
@@ -110,9 +133,9 @@ impl Link {
         }
         // Before anything is written: one that promises too little is not ours.
         self.promise.renew(address, &Keeping::read(connection).await?)?;
-        let whom = Whom { address, id, followed };
+        let whom = Whom { place: address, id, followed, serve: address };
         let (status, _) = self.settled(ask(connection, &self.meet(&whom, false)).await?)?;
-        if matches!(status.as_str(), "new" | "lost") {
+        if whom.was_started(&status) {
             renew_file(connection).await;
         }
         Ok(true)
@@ -122,7 +145,10 @@ impl Link {
     /// took over from others, the leases of before.
     pub(crate) async fn meet_cluster(&self) -> Result<(), Fault> {
         for (address, id, followed) in self.not_met() {
-            let whom = Whom { address: &address, id: &id, followed: &followed };
+            let said = self.nodes_said_by(&address).await?;
+            let (place, serve) = places(&said)
+                .ok_or_else(|| damaged("what CLUSTER NODES says", "it does not name who says it"))?;
+            let whom = Whom { place, id: &id, followed: &followed, serve: &serve };
             let store = self.keys.store();
             let answer = self.send_meeting(&store, &self.meet(&whom, false)).await?;
             let (status, epoch) = self.settled(answer)?;
@@ -130,7 +156,7 @@ impl Link {
                 self.fence_slots_of(&address, epoch).await?;
                 self.send_meeting(&store, &self.meet(&whom, true)).await?;
             }
-            if matches!(status.as_str(), "new" | "lost") {
+            if whom.was_started(&status) {
                 renew_file(&mut self.still_there(&address).await?).await;
             }
             self.was_met(&address, &id);
@@ -140,10 +166,7 @@ impl Link {
 
     /// Refuses leases of before this epoch in the queues whose slots a node has, as it says itself: others may not have heard.
     async fn fence_slots_of(&self, address: &str, epoch: u16) -> Result<(), Fault> {
-        let mut connection = self.still_there(address).await?;
-        let said = ask(&mut connection, redis::cmd("CLUSTER").arg("NODES")).await;
-        let said = said.inspect_err(|_| self.leave(address))?;
-        let slots = own_slots(&reply::text(said)?);
+        let slots = own_slots(&self.nodes_said_by(address).await?);
         let queues = self.keys.queues();
         let ids = self.send_meeting(&queues, redis::cmd("HVALS").arg(&queues)).await?;
         for id in Reply::of(ids)?.texts()? {
@@ -153,6 +176,13 @@ impl Link {
             }
         }
         Ok(())
+    }
+
+    /// Which nodes there are to this one.
+    async fn nodes_said_by(&self, address: &str) -> Result<String, Fault> {
+        let mut connection = self.still_there(address).await?;
+        let said = ask(&mut connection, redis::cmd("CLUSTER").arg("NODES")).await;
+        Ok(reply::text(said.inspect_err(|_| self.leave(address))?)?)
     }
 
     /// The connection to a node that is to be met. One that is away is met when it comes back; nobody waits for that.
@@ -172,10 +202,11 @@ impl Link {
             .arg(self.first_epoch())
             .arg(whom.id)
             .arg(whom.followed)
-            .arg(whom.address)
+            .arg(whom.place)
             .arg(self.last_lease())
             .arg(if self.cluster { String::new() } else { self.keys.queues_begin() })
-            .arg(u8::from(fenced));
+            .arg(u8::from(fenced))
+            .arg(whom.serve);
         command
     }
 
@@ -228,5 +259,15 @@ mod tests {
         assert_eq!(own_slots(said), [0..=5_459, 5_461..=5_461]);
         assert_eq!(own_slots("07c3 127.0.0.1:30004@31004 myself,slave e7d1 0 0 4 connected\n"), []);
         assert_eq!(own_slots(""), []);
+    }
+
+    #[test]
+    fn a_node_says_what_it_is_called_and_who_has_slots() {
+        let said = "07c3 127.0.0.1:30004@31004,host slave e7d1 0 1426238317239 4 connected\n\
+                    67ed 127.0.0.1:30002@31002 master - 0 1426238316232 2 connected 5461-10922\n\
+                    9a01 127.0.0.1:30003@31003 master,fail - 0 1426238316232 3 disconnected\n\
+                    e7d1 127.0.0.1:30001@31001 myself,master - 0 0 1 connected 0-5459\n";
+        assert_eq!(places(said), Some(("e7d1", "67ed e7d1".to_owned())));
+        assert_eq!(places("67ed 127.0.0.1:30002@31002 master - 0 0 2 connected 5461-10922\n"), None);
     }
 }
