@@ -5,6 +5,7 @@
 mod cluster;
 mod epoch;
 mod halfway;
+mod levels;
 mod patience;
 mod power;
 mod relay;
