@@ -233,6 +233,9 @@ pub(crate) fn part_done(fault: Fault, done: usize) -> Fault {
         {
             Fault::Unknown(StoreError::OutcomeUnknown(cause))
         }
+        Fault::Undone(full @ StoreError::StorageFull) if done > 0 => {
+            Fault::Unknown(StoreError::OutcomeUnknown(full.into()))
+        }
         other => other,
     }
 }

@@ -161,6 +161,33 @@ async fn of_a_batch_that_is_half_done_when_a_node_is_away_nobody_says_that_nothi
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_a_batch_that_is_half_done_when_a_node_is_full_nobody_says_that_nothing_happened() {
+    let cluster = RedisCluster::start(&RedisSettings::shared()).expect("it forms");
+    let world = World::beside(hasty(&cluster.url())).await;
+    let home = home_of(&cluster);
+    let full = (home + 1) % 3;
+    let there = queue_at(&cluster, &world, home, patient()).await;
+    let crammed = queue_at(&cluster, &world, full, patient()).await;
+    let room = |bytes: &str| {
+        cluster.node(full).command(&["CONFIG", "SET", "maxmemory", bytes]).expect("it is set");
+    };
+    room("1");
+    let store = &there.store;
+    let refused = store.enqueue(Now::Store, for_each(&[&crammed, &there])).await;
+    assert!(matches!(refused, Err(StoreError::StorageFull)), "{refused:?}");
+    assert_eq!(there.stats().await.states.all(), 0, "it did not come that far");
+    let batch = for_each(&[&there, &crammed]);
+    let half = store.enqueue(Now::Store, batch.clone()).await;
+    assert!(matches!(half, Err(StoreError::OutcomeUnknown(_))), "{half:?}");
+    assert_eq!(there.stats().await.states.all(), 1, "that half was done");
+    room("0");
+    let again = store.enqueue(Now::Store, batch.clone()).await.unwrap();
+    let first = batch.items()[0].draft.spec.id;
+    assert_eq!(again[0], EnqueueOutcome::Duplicate { id: first }, "to repeat it is safe");
+    assert!(matches!(again[1], EnqueueOutcome::Enqueued { .. }), "{again:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn queues_at_other_nodes_are_swept_while_a_node_is_away() {
     let settings = RedisSettings::default().set("cluster-require-full-coverage", "no");
     let mut cluster = RedisCluster::start(&settings).expect("it forms");
