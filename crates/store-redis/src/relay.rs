@@ -104,6 +104,15 @@ impl Shared {
         Ok(fared)
     }
 
+    /// Whether the dead can set out for a queue. One that cannot be looked for now may be there: if it is not, they come back.
+    pub(crate) async fn may_be_there(&self, name: &QueueName) -> Result<bool, Fault> {
+        match self.known(name).await {
+            Ok(known) => Ok(known.is_some()),
+            Err(Fault::Again(_)) => Ok(true),
+            Err(fault) => Err(fault),
+        }
+    }
+
     /// Lets those travel on that have just died, where their queue wants that. What does not get there now does later.
     pub(crate) async fn travel_on(&self, now: Now, known: &Known, judged: &mut Judged) {
         let Some(target) = known.settings.dead_letter_to.as_ref().filter(|_| self.link.cluster) else {

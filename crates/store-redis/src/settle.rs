@@ -111,7 +111,7 @@ impl Shared {
                     let Some((_, known)) = queues.get(at) else { break };
                     let Some(name) = known.settings.dead_letter_to.clone() else { continue };
                     if self.link.cluster {
-                        let there = self.known(&name).await?.is_some();
+                        let there = self.may_be_there(&name).await?;
                         if let Some(target) = targets.get_mut(at).filter(|_| there) {
                             *target = format!("@{name}");
                         }

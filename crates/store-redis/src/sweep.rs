@@ -107,10 +107,11 @@ impl Shared {
     pub(crate) async fn with_target(&self, known: &Known) -> Result<(Vec<String>, String), Fault> {
         let mut keys = known.keys.to_vec();
         let Some(name) = known.settings.dead_letter_to.as_ref() else { return Ok((keys, "0".to_owned())) };
-        let Some(target) = self.known(name).await? else { return Ok((keys, "0".to_owned())) };
         if self.link.cluster {
-            return Ok((keys, format!("@{name}")));
+            let there = self.may_be_there(name).await?;
+            return Ok((keys, if there { format!("@{name}") } else { "0".to_owned() }));
         }
+        let Some(target) = self.known(name).await? else { return Ok((keys, "0".to_owned())) };
         keys.extend(target.keys.iter().cloned());
         Ok((keys, "1".to_owned()))
     }

@@ -3,16 +3,38 @@
 use redrive_core::message::{DeadReason, ErrorText, Message, MessageId};
 use redrive_core::queue::QueueConfig;
 use redrive_core::receipt::Claim;
+use redrive_core::time::Millis;
 use redrive_store::{
-    Batch, Bulk, BuryItem, Filter, Judged, Limit, Now, QueueError, Selection, Settled, Store, StoreError,
-    SweepRequest,
+    Batch, Bulk, BuryItem, ExpireRequest, Filter, Judged, Limit, Now, QueueError, Selection, Settled, Store,
+    StoreError, SweepRequest,
 };
 use redrive_test_servers::proxy::{Fault, Proxy, Rule, Trigger};
 use redrive_test_servers::{RedisCluster, RedisSettings};
 use tokio::runtime::Handle;
 
 use crate::cluster::{home_of, queue_at, slot_of};
-use crate::world::{PATIENCE, World, options, patient, until_it_works};
+use crate::world::{PATIENCE, World, hasty, options, patient, until_it_works};
+
+async fn bury(world: &World, message: &Message) -> Judged {
+    let (claim, error) = (Claim::on(message).unwrap(), ErrorText::new("hopeless"));
+    let item = BuryItem { claim, reason: DeadReason::Buried, error };
+    let buried = world.store.bury(Now::Store, Batch::one(item).unwrap()).await.unwrap();
+    let [Settled::Applied(judged)] = buried.as_slice() else { panic!("{buried:?}") };
+    judged.clone()
+}
+
+/// A sweeper goes on with what is on its way.
+async fn sweep(world: &World) {
+    until_it_works(async || {
+        let request = SweepRequest { queue: None, limit: Limit::MAX };
+        match world.store.retain(Now::Store, request).await {
+            Ok(_) => Ok(()),
+            Err(QueueError::Store(error)) => Err(error),
+            Err(other) => panic!("{other}"),
+        }
+    })
+    .await;
+}
 
 /// A cluster with a proxy before each node, which is all that clients hear of.
 struct Proxied {
@@ -42,7 +64,10 @@ impl Proxied {
         let proxied = Self { cluster, proxies, source, graveyard, nodes };
         // From here on the nodes know the scripts by their hashes.
         let known = proxied.leased().await;
-        assert!(proxied.bury(&known).await.moved_to.is_some(), "where nothing is lost it is there at once");
+        assert!(
+            bury(&proxied.source, &known).await.moved_to.is_some(),
+            "where nothing is lost it is there at once"
+        );
         proxied.collect(known.id()).await;
         proxied
     }
@@ -52,32 +77,11 @@ impl Proxied {
         self.source.lease(1).await.remove(0)
     }
 
-    async fn bury(&self, message: &Message) -> Judged {
-        let (claim, error) = (Claim::on(message).unwrap(), ErrorText::new("hopeless"));
-        let item = BuryItem { claim, reason: DeadReason::Buried, error };
-        let buried = self.source.store.bury(Now::Store, Batch::one(item).unwrap()).await.unwrap();
-        let [Settled::Applied(judged)] = buried.as_slice() else { panic!("{buried:?}") };
-        judged.clone()
-    }
-
     /// Takes the message out of the graveyard, where it is all that there is.
     async fn collect(&self, id: MessageId) {
         let there = self.graveyard.lease(10).await;
         assert_eq!(there.iter().map(Message::id).collect::<Vec<_>>(), [id]);
         assert!(self.graveyard.ack(&there).await.unwrap()[0].is_applied());
-    }
-
-    /// A sweeper goes on with what is on its way.
-    async fn sweep(&self) {
-        until_it_works(async || {
-            let request = SweepRequest { queue: None, limit: Limit::MAX };
-            match self.source.store.retain(Now::Store, request).await {
-                Ok(_) => Ok(()),
-                Err(QueueError::Store(error)) => Err(error),
-                Err(other) => panic!("{other}"),
-            }
-        })
-        .await;
     }
 
     async fn counts(&self) -> (u64, u64, u64) {
@@ -116,7 +120,7 @@ async fn a_dead_letter_arrives_once_whichever_answer_on_its_way_is_lost() {
             let (queue, words) = step.of(&proxied, message.id());
             let rule = Rule::new(Trigger::Statement(words), Fault::CutReply);
             let lost = proxied.proxies[proxied.nodes[queue]].inject(rule);
-            let judged = proxied.bury(&message).await;
+            let judged = bury(&proxied.source, &message).await;
             assert_eq!((lost.fired(), &judged.moved_to), (1, &None), "{step:?}");
             arrived += 1;
             // Where it is by now; and who comes first, the sweeper or a consumer.
@@ -133,8 +137,8 @@ async fn a_dead_letter_arrives_once_whichever_answer_on_its_way_is_lost() {
                 proxied.collect(message.id()).await;
             }
             // What has arrived is not brought again, however often somebody looks.
-            proxied.sweep().await;
-            proxied.sweep().await;
+            sweep(&proxied.source).await;
+            sweep(&proxied.source).await;
             assert_eq!(proxied.counts().await, (0, arrived, u64::from(!first)), "{step:?}");
             if !first {
                 proxied.collect(message.id()).await;
@@ -182,6 +186,49 @@ async fn a_move_that_comes_no_further_has_set_out_and_who_asks_again_goes_on_wit
     let again = moved(&proxied.source, &proxied.graveyard, &ids[1..]).await.unwrap();
     assert_eq!((again.matched, again.applied, again.refused), (2, ids[1..].to_vec(), Vec::new()));
     assert_eq!(proxied.counts().await, (1, 3, 2));
-    proxied.sweep().await;
+    sweep(&proxied.source).await;
     assert_eq!(proxied.counts().await, (0, 4, 3));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_dies_though_nobody_can_look_for_the_queue_of_the_dead() {
+    let settings = RedisSettings::default().set("cluster-require-full-coverage", "no");
+    let mut cluster = RedisCluster::start(&settings).expect("it forms");
+    let world = World::beside(hasty(&cluster.url())).await;
+    let home = home_of(&cluster);
+    let away = (home + 1) % 3;
+    let graveyard = queue_at(&cluster, &world, away, patient()).await;
+    let config = QueueConfig { dead_letter_to: Some(Some(graveyard.queue.clone())), ..patient() };
+    let source = queue_at(&cluster, &world, home, config).await;
+    // Somebody who has never heard of that queue.
+    let beside = World { queue: source.queue.clone(), ..World::beside(hasty(&cluster.url())).await };
+    source.put(2).await;
+    let leased = source.lease(1).await;
+    assert_eq!(source.take(1, Millis::new(1)).await.unwrap().messages.len(), 1);
+    cluster.kill(away).expect("it is killed");
+
+    let judged = bury(&beside, &leased[0]).await;
+    assert_eq!(judged.moved_to, None, "it travels on later");
+    let expired = async {
+        loop {
+            let request = ExpireRequest { queue: None, limit: Limit::MAX, error: None, seed: 1 };
+            let expired = beside.store.expire(Now::Store, request).await.expect("nobody waits for that node");
+            if !expired.is_empty() {
+                return expired.len();
+            }
+        }
+    };
+    assert_eq!(tokio::time::timeout(PATIENCE, expired).await, Ok(1), "its lease has run out");
+
+    cluster.restart(away).expect("it comes back");
+    // The first sweep may find that it has to meet that node.
+    let gone = async {
+        while beside.stats().await.states.all() > 1 {
+            sweep(&beside).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, gone).await.expect("it travels on");
+    let graveyard = World { queue: graveyard.queue, ..beside };
+    let arrived = graveyard.lease(10).await;
+    assert_eq!(arrived.iter().map(Message::id).collect::<Vec<_>>(), [leased[0].id()]);
 }
