@@ -78,12 +78,12 @@ async fn work(world: World, stop: Arc<AtomicBool>) -> BTreeMap<MessageId, usize>
         if leased.is_empty() && last && world.stats().await.states.all() == 0 {
             return done;
         }
-        let (outcomes, lost) = acked(&world, &leased).await;
+        let (outcomes, unknown) = acked(&world, &leased).await;
         for (message, outcome) in leased.iter().zip(outcomes) {
             match outcome {
                 Settled::Applied(_) => {}
                 // An answer that was lost is asked for again, and then it is not found: it was done.
-                Settled::NotFound if lost => {}
+                Settled::NotFound if unknown => {}
                 // Its time was up, and somebody gets it again.
                 Settled::LeaseLost => continue,
                 other => panic!("{other:?}: {} is gone, and nobody has acked it", message.id()),

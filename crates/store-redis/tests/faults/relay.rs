@@ -61,15 +61,15 @@ impl Proxied {
         let graveyard = queue_at(&cluster, &world, nodes[1], patient()).await;
         let config = QueueConfig { dead_letter_to: Some(Some(graveyard.queue.clone())), ..patient() };
         let source = queue_at(&cluster, &world, nodes[0], config).await;
-        let proxied = Self { cluster, proxies, source, graveyard, nodes };
+        let started = Self { cluster, proxies, source, graveyard, nodes };
         // From here on the nodes know the scripts by their hashes.
-        let known = proxied.leased().await;
+        let known = started.leased().await;
         assert!(
-            bury(&proxied.source, &known).await.moved_to.is_some(),
+            bury(&started.source, &known).await.moved_to.is_some(),
             "where nothing is lost it is there at once"
         );
-        proxied.collect(known.id()).await;
-        proxied
+        started.collect(known.id()).await;
+        started
     }
 
     async fn leased(&self) -> Message {
