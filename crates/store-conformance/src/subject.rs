@@ -57,6 +57,9 @@ pub trait Instance: Send + Sync {
         None
     }
 
+    /// Panics unless what the store shows to people beside the port, in its tables or keys, is what the port says.
+    async fn audit(&self) {}
+
     /// Ends the process, as far as the store can tell, and opens what it left behind at `now`.
     async fn restart(self: Box<Self>, now: Timestamp) -> Box<dyn Instance>;
 }

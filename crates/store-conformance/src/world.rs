@@ -345,6 +345,7 @@ impl World {
     /// Counts everything both ways; every rule ends with it.
     pub(crate) async fn audit(&self) {
         check::audit(self.store(), self.clock).await;
+        self.instance.as_ref().expect("an instance is always put back").audit().await;
     }
 }
 

@@ -91,6 +91,9 @@ impl Pair {
         let verbs = self.carry_out(step).await?;
         compare(self.subject.as_ref(), &self.reference, self.now).await?;
         check::audit(self.subject.as_ref(), self.now).await;
+        if let Some(instance) = &self.instance {
+            instance.audit().await;
+        }
         let states = self.look().await;
         if !matches!(step, Step::Delete { .. }) {
             explained(&self.states, &states, &verbs)?;

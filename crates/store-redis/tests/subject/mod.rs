@@ -1,7 +1,9 @@
 //! Redis as a subject of the suite: keys of its own for each store, on one server or one cluster.
 
-use std::sync::Arc;
+mod audit;
+
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
@@ -10,6 +12,8 @@ use redrive_store::Store;
 use redrive_store_conformance::{Instance, Setup, Subject};
 use redrive_store_redis::{Durability, Options, RedisStore};
 use tokio::runtime::Runtime;
+
+use audit::Eye;
 
 /// Redis, alone or as a cluster.
 pub(crate) struct Redis {
@@ -29,6 +33,7 @@ impl Redis {
 struct Open {
     options: Options,
     store: Arc<RedisStore>,
+    eye: Mutex<Eye>,
 }
 
 async fn opened(options: &Options) -> Arc<RedisStore> {
@@ -53,7 +58,8 @@ impl Subject for Redis {
             ..Options::new(&self.url)
         };
         let store = opened(&options).await;
-        Box::new(Open { options, store })
+        let eye = Mutex::new(Eye::at(&self.url));
+        Box::new(Open { options, store, eye })
     }
 
     fn block_on(&self, test: BoxFuture<'_, ()>) {
@@ -69,6 +75,10 @@ impl Instance for Open {
 
     async fn another(&self) -> Option<Arc<dyn Store>> {
         Some(opened(&self.options).await)
+    }
+
+    async fn audit(&self) {
+        self.eye.lock().unwrap_or_else(PoisonError::into_inner).audit(&self.options.prefix);
     }
 
     async fn restart(mut self: Box<Self>, _: Timestamp) -> Box<dyn Instance> {
