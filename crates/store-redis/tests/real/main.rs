@@ -23,7 +23,7 @@ const DISK: u64 = 64;
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let tests: [(&str, Test); 6] = [
+    let tests: [(&str, Test); 7] = [
         (
             "a_power_cut_loses_nothing_that_was_acknowledged",
             power::a_power_cut_loses_nothing_that_was_acknowledged,
@@ -32,6 +32,10 @@ fn main() -> ExitCode {
         (
             "what_was_synced_within_the_second_is_there_after_a_power_cut",
             seconds::what_was_synced_within_the_second_is_there_after_a_power_cut,
+        ),
+        (
+            "what_was_answered_two_seconds_before_a_power_cut_is_there",
+            seconds::what_was_answered_two_seconds_before_a_power_cut_is_there,
         ),
         (
             "a_lease_that_was_lost_changes_nothing_and_its_id_is_given_to_nobody_else",
