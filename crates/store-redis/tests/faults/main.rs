@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod arrival;
+#[path = "../subject/audit.rs"]
+mod audit;
 mod cluster;
 mod epoch;
 mod halfway;
