@@ -88,6 +88,10 @@ impl Turned {
             ErrorKind::Extension if matches!(error.code(), Some("READONLY" | "NOREPLICAS")) => {
                 Self::Lost(Fault::Again(unavailable(told)))
             }
+            // A key is not what it was made as, or the group is gone: to try again leads to the same, and may do half of it again.
+            ErrorKind::Extension if told.contains("user_script") && error.code() != Some("MISCONF") => {
+                Self::Failed(Fault::Undone(damaged("what a script found", told)))
+            }
             _ if is_of_the_network(&error) => Self::Lost(lost(told, writes)),
             _ => Self::Failed(Fault::Undone(unavailable(told))),
         }
@@ -223,6 +227,8 @@ mod tests {
             ("OOM command not allowed when used memory > 'maxmemory'.", full),
             ("OOM command not allowed when used memory > 'maxmemory'. script: ab, on @user_script:1.", full),
             ("ERR user_script:1: attempt to index a nil value script: ab, on @user_script:1.", broken),
+            ("WRONGTYPE Operation against a key of another kind script: ab, on @user_script:1.", broken),
+            ("NOGROUP No such consumer group script: ab, on @user_script:1.", broken),
             ("ERR Error running script (call to f_ab): @user_script:1: not an integer", broken),
             ("MISCONF Redis is configured to save RDB snapshots, but it cannot persist on disk.", USELESS),
             ("NOAUTH Authentication required.", USELESS),
