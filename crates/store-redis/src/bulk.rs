@@ -4,6 +4,7 @@
 use redrive_core::message::{Message, MessageId};
 use redrive_store::{Bulk, BulkRefusal, Now, QueueNotFound, Selection};
 
+use crate::enqueue::part_done;
 use crate::error::{Fault, unavailable};
 use crate::link::Args;
 use crate::list::Search;
@@ -48,8 +49,11 @@ impl Shared {
         }
         let mut left: Vec<(MessageId, String)> =
             found.seen.into_iter().map(|seen| (seen.message.id(), seen.line)).collect();
+        // Whoever is told that nothing happened does all of it again, and counts what was done by then as somebody else's.
+        let done = |bulk: &Bulk| bulk.applied.len() + bulk.refused.len();
         for _ in 0..LOOKS {
-            let touched = self.step(now, &known, &change, &left, &mut bulk).await?;
+            let step = self.step(now, &known, &change, &left, &mut bulk).await;
+            let touched = step.map_err(|fault| part_done(fault, done(&bulk)))?;
             if touched.is_empty() {
                 return Ok(bulk);
             }
@@ -57,13 +61,15 @@ impl Shared {
             let ids = redrive_store::Filter { ids: touched, ..selection.filter.clone() };
             let again =
                 Search { filter: &ids, after: None, until: None, newest_first: false, limit: left.len() };
-            let found = self.search(&known, &again, at, &starts).await?;
+            let found = self.search(&known, &again, at, &starts).await;
+            let found = found.map_err(|fault| part_done(fault, done(&bulk)))?;
             let still: Vec<(MessageId, String)> =
                 found.seen.into_iter().map(|seen| (seen.message.id(), seen.line)).collect();
             bulk.matched -= (ids.ids.len() - still.len()) as u64;
             left = still;
         }
-        Err(Fault::Again(unavailable("others were at the same messages all the time")))
+        let busy = Fault::Again(unavailable("others were at the same messages all the time"));
+        Err(part_done(busy, done(&bulk)))
     }
 
     /// Changes those that are as they were seen; answers who is not.
