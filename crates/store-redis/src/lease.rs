@@ -108,11 +108,11 @@ fn messages(
         messages.push(message.inspect_err(|error| unreadable(id, error)).ok());
     }
     while kept.len() > 0 {
-        let (number, letter, value) = (kept.number()?, kept.text()?, kept.bytes()?);
+        let (number, letter, value) = (kept.number()?, kept.text()?, kept.bytes());
         let whose = usize::try_from(number).ok().and_then(|number| messages.get_mut(number.checked_sub(1)?));
         let whose = whose.ok_or_else(|| damaged("the number of a message", number))?;
         if let Some(message) = whose
-            && let Err(error) = read_kept(message, &letter, &value)
+            && let Err(error) = value.and_then(|value| read_kept(message, &letter, &value))
         {
             unreadable(message.id(), &error);
             *whose = None;

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::future::join_all;
-use redrive_core::message::{Lane, MessageType, Source};
+use redrive_core::message::{Lane, Message, MessageType, Source};
 use redrive_core::queue::QueueName;
 use redrive_core::time::{Millis, Timestamp};
 use redrive_store::{
     AckItem, Acked, Batch, EnqueueItem, EnqueueOutcome, Item, Judged, LaneChoice, LeaseRequest, Leased,
-    Limit, NackItem, Now, Pick, QueueError, Settled, StoreError, Swept,
+    NackItem, Now, Pick, QueueError, Settled, StoreError, Swept,
 };
 
 use crate::together::{Apart, Ask, Together};
@@ -315,15 +315,21 @@ fn rejoined<T: Item>(items: Vec<T>) -> Result<Batch<T>, StoreError> {
     Batch::each(items).map_err(|invalid| StoreError::Unavailable(invalid.into()))
 }
 
-/// Each one's messages, in order: those who asked first are served first. What was swept on the way is told once.
+/// Each one's messages, in order: those who asked first are served first. One that is not there, because it cannot be read, is
+/// missing where it belongs. What was swept on the way is told once.
 fn shares(leased: Leased, asks: &[LeaseRequest]) -> Vec<Result<Leased, QueueError>> {
     let Leased { at, messages, more, swept } = leased;
-    let (mut messages, mut swept) = (messages.into_iter(), Some(swept));
-    let share = |limit: Limit| Leased {
-        at,
-        messages: messages.by_ref().take(limit.get()).collect(),
-        more,
-        swept: swept.take().unwrap_or_else(Swept::default),
+    let (mut messages, mut swept) = (messages.into_iter().peekable(), Some(swept));
+    let mut share = |ask: &LeaseRequest| {
+        let is_theirs =
+            |message: &Message| message.lease().is_some_and(|lease| lease.consumer == ask.consumer);
+        let next = || messages.next_if(is_theirs);
+        Leased {
+            at,
+            messages: std::iter::from_fn(next).take(ask.limit.get()).collect(),
+            more,
+            swept: swept.take().unwrap_or_else(Swept::default),
+        }
     };
-    asks.iter().map(|ask| ask.limit).map(share).map(Ok).collect()
+    asks.iter().map(|ask| Ok(share(ask))).collect()
 }
