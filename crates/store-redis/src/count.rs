@@ -114,12 +114,14 @@ impl Shared {
         let names = self.swept_queues(queue).await?;
         let mut next = NextDue { at: self.clock(now).await?, ..NextDue::default() };
         let looks = names.iter().map(|name| self.due_in(now, name));
-        for due in futures::future::join_all(looks).await {
-            match due {
-                Ok(due) => next = next.min(due),
+        for (name, due) in names.iter().zip(futures::future::join_all(looks).await) {
+            let due = match due {
                 // One that was deleted meanwhile.
-                Err(Fault::Refused(_)) if queue.is_none() => {}
-                Err(fault) => return Err(fault),
+                Err(Fault::Refused(_)) if queue.is_none() => Ok(None),
+                due => due.map(Some),
+            };
+            if let Some(due) = self.reached(queue, name, due)? {
+                next = next.min(due);
             }
         }
         Ok(next)
