@@ -113,8 +113,8 @@ end
 
 -- Reads on, and one entry more than is wanted, so that it is known whether the line ends when those are taken.
 local function read_on(line)
-  local chunk, passed = line.chunk, line.passed
-  local entries = redis.call('LRANGE', line.key, digits(passed), digits(passed + chunk))
+  local chunk, from = line.chunk, line.passed - line.popped
+  local entries = redis.call('LRANGE', line.key, digits(from), digits(from + chunk))
   local number = #entries
   line.entries, line.ahead, line.next, line.chunk = entries, {}, 1, 2 * chunk
   if line.chunk > 100 then line.chunk = 100 end
@@ -123,6 +123,13 @@ local function read_on(line)
   else
     line.wanted, line.over = number, true
   end
+end
+
+-- Takes the first entry away: one command less for whoever hands it out, and one more for whoever has to put it back.
+local function pop_first(line)
+  local entry = redis.call('LPOP', line.key)
+  line.entries, line.ahead, line.next = { entry or nil }, {}, 1
+  if entry then line.popped, line.wanted = 1, 1 else line.over = true end
 end
 
 -- The words of what these lines have read ahead, in one look.
@@ -195,7 +202,7 @@ local function add_line(entry, name)
     local line = entry.lane .. ':' .. name .. ':' .. entry.key
     entry.lines[#entry.lines + 1] = {
       key = queue.at .. 'r:' .. line, line = line, name = name, lane = entry.lane, entries = NOTHING, ahead = NOTHING, next = 1, passed = 0,
-      wanted = 0, chunk = entry.chunk, over = false,
+      popped = 0, wanted = 0, chunk = entry.chunk, over = false, ended = false,
     }
   end
 end
@@ -240,15 +247,24 @@ local picked, taken = {}, 0
 -- How many turns are over.
 local turn = 0
 
+-- Whether each of these keys hands out its first message, as far as one can tell: nobody else is served. Large bodies may end the call earlier,
+-- and what was taken away by then is put back.
+local function all_served(lane, keys)
+  local most = limit - taken
+  if lane == 'r' then most = math.min(most, retries_left) end
+  if #keys == 1 or #keys > most or weighted then return false end
+  return not (serves.f and serves.r) or redis.call('EXISTS', queue.at .. 'ring:f', queue.at .. 'ring:r') == 1
+end
+
 -- Looks at what those are about to hand out who have their turn next, all of them in one look.
-local function look_ahead(keys)
-  local lines = {}
+local function look_ahead(lane, keys)
+  local lines, served = {}, all_served(lane, keys)
   for i = 1, #keys do
     local entry = keys[i]
     open_key(entry)
     local line = entry.lines[1]
     if line then
-      read_on(line)
+      if served and line.chunk == 1 and not entry.lines[2] then pop_first(line) else read_on(line) end
       lines[#lines + 1] = line
     end
   end
@@ -272,7 +288,7 @@ function Lane:more()
         }
         self.keys[i], opened[#opened + 1] = entry, entry
       end
-      if not key_pauses and not passes then look_ahead(self.keys) end
+      if not key_pauses and not passes then look_ahead(self.name, self.keys) end
       return true
     end
   end
@@ -381,24 +397,55 @@ function Lane:has_next()
   return false
 end
 
+-- Of these lines, in which nobody has looked on, those end here that are not there any more: mostly all of them, or none.
+local function end_emptied(lines)
+  for from = 1, #lines, 1000 do
+    local lists = {}
+    for i = from, math.min(from + 999, #lines) do lists[#lists + 1] = lines[i].key end
+    local there = redis.call('EXISTS', unpack(lists))
+    if there < #lists then
+      for i = 1, #lists do lines[from + i - 1].ended = there == 0 or redis.call('EXISTS', lists[i]) == 0 end
+    end
+  end
+end
+
+-- Takes away from each line what was passed of it, and sees whether it ends there.
+local function shorten(keys)
+  local unknown = {}
+  for i = 1, #keys do
+    local lines = keys[i].lines or NOTHING
+    for l = 1, #lines do
+      local line = lines[l]
+      local passed, popped = line.passed, line.popped
+      if passed > popped then
+        redis.call('LPOP', line.key, digits(passed - popped))
+      elseif passed < popped then
+        redis.call('LPUSH', line.key, line.entries[1])
+      end
+      if passed > 0 and not line.entries[line.next] then
+        if line.over then line.ended = true else unknown[#unknown + 1] = line end
+      end
+    end
+  end
+  end_emptied(unknown)
+end
+
 -- Writes down what was taken from the lines of a lane, and whose turn it is.
 function Lane:flush()
   local turned, gone, kept, ended, left, none = {}, {}, {}, {}, {}, {}
   -- How many keys of the ring are to be moved, or are passed by others that are.
   local moved, in_order = 0, true
   local opened = self.opened
+  shorten(opened)
   for i = 1, #opened do
     local entry = opened[i]
     local emptied, lines = 0, entry.lines or NOTHING
     for l = 1, #lines do
       local line = lines[l]
-      if line.passed > 0 then
-        redis.call('LPOP', line.key, digits(line.passed))
-        if not line.entries[line.next] and (line.over or redis.call('EXISTS', line.key) == 0) then
-          entry.names = without_line(entry.names, line.name)
-          ended[#ended + 1] = line.line
-          emptied = emptied + 1
-        end
+      if line.ended then
+        entry.names = without_line(entry.names, line.name)
+        ended[#ended + 1] = line.line
+        emptied = emptied + 1
       end
     end
     if emptied > 0 and entry.names then
