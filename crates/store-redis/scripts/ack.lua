@@ -30,7 +30,7 @@ for _, queue in ipairs(queues) do
   local function ends(id, lease, entry, class, line)
     touched[id] = true
     acked = acked + 1
-    entries[acked], deadlines[acked] = entry, lease .. ':' .. id
+    entries[acked], deadlines[acked] = entry, deadline_of(lease, id, entry)
     return line, queue.pairs[class] or pair_of(queue, class)
   end
   for at = 1, #own do

@@ -19,7 +19,7 @@ for i = 1, items do
     local deadline = math.max(m.deadline, math.min(queue.now + tonumber(word(i, 4)), latest, 253402300799999))
     if deadline ~= m.deadline then
       m.deadline = deadline
-      redis.call('ZADD', queue.at .. 'deadlines', deadline, m.lease .. ':' .. id)
+      redis.call('ZADD', queue.at .. 'deadlines', deadline, deadline_of(m.lease, id, m.entry))
     end
     -- For whoever looks at the group: it is not idle.
     redis.call('XCLAIM', queue.at .. 's', 'redrive', group_name(m.consumer), 0, m.entry, 'JUSTID')

@@ -9,7 +9,7 @@ for _, member in ipairs(redis.call('ZRANGEBYSCORE', queue.at .. ARGV[2], '-inf',
 end
 local answers = {}
 for i = 1, #found, 2 do
-  local id = ARGV[2] == 'ttl' and found[i] or string.sub(found[i], 18)
+  local id = ARGV[2] == 'ttl' and found[i] or message_of(found[i])
   local one = judged(queue, id)
   one[5] = found[i + 1]
   answers[#answers + 1] = one

@@ -53,7 +53,7 @@ if not swept then
     close(queue)
     local found = { {}, {} }
     for _, member in ipairs(overdue) do
-      found[1][#found[1] + 1] = judged(queue, string.sub(member, 18))
+      found[1][#found[1] + 1] = judged(queue, message_of(member))
     end
     for _, id in ipairs(lapsing) do found[2][#found[2] + 1] = judged(queue, id) end
     return { 'sweep', queue.now, found[1], found[2] }
@@ -631,7 +631,7 @@ if #picked > 0 then
     local line = 'l ' .. m.head .. counts .. m.tail .. ' ' .. lease .. ' ' .. now .. ' ' .. until_text .. ' ' .. entry .. ' '
       .. ARGV[asker + 2]
     lines[2 * i - 1], lines[2 * i] = id, line
-    deadlines[2 * i - 1], deadlines[2 * i] = until_text, lease .. ':' .. id
+    deadlines[2 * i - 1], deadlines[2 * i] = until_text, deadline_of(lease, id, entry)
     if m.kept and m.kept ~= '-' then
       for letter in string.gmatch(m.kept, '%a') do
         local n = #kept

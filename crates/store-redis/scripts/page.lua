@@ -19,7 +19,7 @@ else
   if limit < 0 then return { 'many' } end
   for i = 4, #ARGV do
     for _, member in ipairs(redis.call('ZRANGE', queue.at .. ARGV[i], 0, -1)) do
-      ids[#ids + 1] = ARGV[i] == 'deadlines' and string.sub(member, 18) or member
+      ids[#ids + 1] = ARGV[i] == 'deadlines' and message_of(member) or member
     end
   end
 end

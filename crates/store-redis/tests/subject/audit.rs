@@ -67,7 +67,7 @@ impl Eye {
             match command.query::<Value>(connection) {
                 Ok(value) => return redis::from_redis_value(value).expect("what was asked for"),
                 Err(error) => match error.redirect_node() {
-                    Some((node, _)) => address = node.to_owned(),
+                    Some((node, _)) => node.clone_into(&mut address),
                     None => panic!("{error}"),
                 },
             }
@@ -129,7 +129,7 @@ impl Eye {
             let consumer = unescaped(one.word(20).strip_prefix(':').expect("a consumer"));
             let consumer = if consumer.is_empty() { "-".to_owned() } else { consumer };
             leased.insert(one.word(19).to_owned(), (consumer, id.clone()));
-            deadlines.insert(format!("{}:{id}", one.word(16)), one.word(18).to_owned());
+            deadlines.insert(format!("{}:{id}:{}", one.word(16), one.word(19)), one.word(18).to_owned());
             if one.lane() == 'r' {
                 retries.insert(id.clone());
             }
