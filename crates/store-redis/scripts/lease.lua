@@ -113,8 +113,8 @@ end
 
 -- Reads on, and one entry more than is wanted, so that it is known whether the line ends when those are taken.
 local function read_on(line)
-  local chunk, from = line.chunk, line.passed - line.popped
-  local entries = redis.call('LRANGE', line.key, digits(from), digits(from + chunk))
+  local chunk, passed = line.chunk, line.passed
+  local entries = redis.call('LRANGE', line.key, digits(passed), digits(passed + chunk))
   local number = #entries
   line.entries, line.ahead, line.next, line.chunk = entries, {}, 1, 2 * chunk
   if line.chunk > 100 then line.chunk = 100 end
@@ -123,13 +123,6 @@ local function read_on(line)
   else
     line.wanted, line.over = number, true
   end
-end
-
--- Takes the first entry away: one command less for whoever hands it out, and one more for whoever has to put it back.
-local function pop_first(line)
-  local entry = redis.call('LPOP', line.key)
-  line.entries, line.ahead, line.next = { entry or nil }, {}, 1
-  if entry then line.popped, line.wanted = 1, 1 else line.over = true end
 end
 
 -- The words of what these lines have read ahead, in one look.
@@ -202,7 +195,7 @@ local function add_line(entry, name)
     local line = entry.lane .. ':' .. name .. ':' .. entry.key
     entry.lines[#entry.lines + 1] = {
       key = queue.at .. 'r:' .. line, line = line, name = name, lane = entry.lane, entries = NOTHING, ahead = NOTHING, next = 1, passed = 0,
-      popped = 0, wanted = 0, chunk = entry.chunk, over = false, ended = false,
+      wanted = 0, chunk = entry.chunk, over = false,
     }
   end
 end
@@ -247,24 +240,15 @@ local picked, taken = {}, 0
 -- How many turns are over.
 local turn = 0
 
--- Whether each of these keys hands out its first message, as far as one can tell: nobody else is served. Large bodies may end the call earlier,
--- and what was taken away by then is put back.
-local function all_served(lane, keys)
-  local most = limit - taken
-  if lane == 'r' then most = math.min(most, retries_left) end
-  if #keys == 1 or #keys > most or weighted then return false end
-  return not (serves.f and serves.r) or redis.call('EXISTS', queue.at .. 'ring:f', queue.at .. 'ring:r') == 1
-end
-
 -- Looks at what those are about to hand out who have their turn next, all of them in one look.
-local function look_ahead(lane, keys)
-  local lines, served = {}, all_served(lane, keys)
+local function look_ahead(keys)
+  local lines = {}
   for i = 1, #keys do
     local entry = keys[i]
     open_key(entry)
     local line = entry.lines[1]
     if line then
-      if served and line.chunk == 1 and not entry.lines[2] then pop_first(line) else read_on(line) end
+      read_on(line)
       lines[#lines + 1] = line
     end
   end
@@ -288,7 +272,7 @@ function Lane:more()
         }
         self.keys[i], opened[#opened + 1] = entry, entry
       end
-      if not key_pauses and not passes then look_ahead(self.name, self.keys) end
+      if not key_pauses and not passes then look_ahead(self.keys) end
       return true
     end
   end
@@ -397,55 +381,24 @@ function Lane:has_next()
   return false
 end
 
--- Of these lines, in which nobody has looked on, those end here that are not there any more: mostly all of them, or none.
-local function end_emptied(lines)
-  for from = 1, #lines, 1000 do
-    local lists = {}
-    for i = from, math.min(from + 999, #lines) do lists[#lists + 1] = lines[i].key end
-    local there = redis.call('EXISTS', unpack(lists))
-    if there < #lists then
-      for i = 1, #lists do lines[from + i - 1].ended = there == 0 or redis.call('EXISTS', lists[i]) == 0 end
-    end
-  end
-end
-
--- Takes away from each line what was passed of it, and sees whether it ends there.
-local function shorten(keys)
-  local unknown = {}
-  for i = 1, #keys do
-    local lines = keys[i].lines or NOTHING
-    for l = 1, #lines do
-      local line = lines[l]
-      local passed, popped = line.passed, line.popped
-      if passed > popped then
-        redis.call('LPOP', line.key, digits(passed - popped))
-      elseif passed < popped then
-        redis.call('LPUSH', line.key, line.entries[1])
-      end
-      if passed > 0 and not line.entries[line.next] then
-        if line.over then line.ended = true else unknown[#unknown + 1] = line end
-      end
-    end
-  end
-  end_emptied(unknown)
-end
-
 -- Writes down what was taken from the lines of a lane, and whose turn it is.
 function Lane:flush()
   local turned, gone, kept, ended, left, none = {}, {}, {}, {}, {}, {}
   -- How many keys of the ring are to be moved, or are passed by others that are.
   local moved, in_order = 0, true
   local opened = self.opened
-  shorten(opened)
   for i = 1, #opened do
     local entry = opened[i]
     local emptied, lines = 0, entry.lines or NOTHING
     for l = 1, #lines do
       local line = lines[l]
-      if line.ended then
-        entry.names = without_line(entry.names, line.name)
-        ended[#ended + 1] = line.line
-        emptied = emptied + 1
+      if line.passed > 0 then
+        redis.call('LPOP', line.key, digits(line.passed))
+        if not line.entries[line.next] and (line.over or redis.call('EXISTS', line.key) == 0) then
+          entry.names = without_line(entry.names, line.name)
+          ended[#ended + 1] = line.line
+          emptied = emptied + 1
+        end
       end
     end
     if emptied > 0 and entry.names then
@@ -500,12 +453,73 @@ end
 
 local more = 0
 
+-- Where at least as many keys wait for their turn as messages are asked for, and in one lane only, each of the first ones hands out its first message,
+-- and nothing is left to decide. It is what the turns below come to, without their tables for each key and each line. Where one of the messages
+-- cannot be handed out, or they are too large together, all of them are put back, and nothing has happened.
+local function pick_one_each(name)
+  local ring, lines = queue.at .. 'ring:' .. name, queue.at .. 'lines:' .. name
+  local keys = redis.call('LRANGE', ring, '0', digits(limit - 1))
+  local named, heads, lists = redis.call('HMGET', lines, unpack(keys)), {}, {}
+  for i = 1, limit do
+    local names = named[i]
+    -- A key of several lines compares what is first in them.
+    if not names or names == '' or string.find(names, ' ', 1, true) then return false end
+    heads[i] = name .. ':' .. names .. ':' .. keys[i]
+    lists[i] = queue.at .. 'r:' .. heads[i]
+  end
+  local entries, ids = {}, {}
+  local function put_back(most)
+    for i = 1, most do redis.call('LPUSH', lists[i], entries[i]) end
+    picked = {}
+    return false
+  end
+  for i = 1, limit do
+    local entry = redis.call('LPOP', lists[i])
+    if not entry then return put_back(i - 1) end
+    entries[i], ids[i] = entry, string.sub(entry, -36)
+  end
+  local words, left = redis.call('HMGET', queue.at .. 'p', unpack(ids)), bytes_left
+  for i = 1, limit do
+    local m = words[i] and ready(words[i], ids[i], name, string.sub(entries[i], 1, -38))
+    if not m or (m.expires and m.expires <= queue.now) or spent(m) or m.load > left then return put_back(limit) end
+    left, picked[i] = left - m.load, m
+  end
+  local ended, none, turned = {}, {}, keys
+  if redis.call('EXISTS', unpack(lists)) < limit then
+    turned = {}
+    for i = 1, limit do
+      if redis.call('EXISTS', lists[i]) == 1 then
+        turned[#turned + 1] = keys[i]
+      else
+        ended[#ended + 1], none[#none + 1] = heads[i], keys[i]
+      end
+    end
+  end
+  in_parts(ended, 'ZREM', queue.at .. 'heads')
+  in_parts(none, 'HDEL', lines)
+  redis.call('LTRIM', ring, digits(limit), '-1')
+  in_parts(turned, 'RPUSH', ring)
+  if due_left or #overdue > 0 or ((name == 'f' or retries_left > limit) and redis.call('EXISTS', ring) == 1) then more = 1 end
+  return true
+end
+
+-- Whether each key hands out one message, because nobody else is to be looked at.
+local function is_one_each()
+  if limit == 1 or weighted or passes or key_pauses then return false end
+  local fresh = serves.f and redis.call('LLEN', queue.at .. 'ring:f') or 0
+  local retry = serves.r and retries_left > 0 and redis.call('LLEN', queue.at .. 'ring:r') or 0
+  if retry == 0 and fresh >= limit then return pick_one_each('f') end
+  if fresh == 0 and retry >= limit and retries_left >= limit then return pick_one_each('r') end
+  return false
+end
+
 local function pick_fairly()
   local lanes = { f = lane('f'), r = lane('r') }
   if key_pauses or redis.call('EXISTS', queue.at .. 'parked:f', queue.at .. 'parked:r') > 0 then
     unpark('f')
     unpark('r')
   end
+  if is_one_each() then return end
   local full = false
   local function next_lane()
     local fresh = serves.f and next_of(lanes.f)
