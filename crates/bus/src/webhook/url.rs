@@ -86,7 +86,7 @@ impl WebhookUrl {
 
     fn check_host(&self) -> Result<(), Invalid> {
         if self.address().is_none() && !is_host_name(self.host()) {
-            return Err(unusable("must have the name or the address of a host"));
+            return Err(unusable(HOST));
         }
         // Who dials reads the text by another parser.
         let sent: Option<Uri> = self.as_str().parse().ok();
@@ -99,6 +99,10 @@ impl WebhookUrl {
 }
 
 const SCHEME: &str = "must begin with `http://` or `https://`";
+const HOST: &str = "must have the name or the address of a host";
+
+/// A name of 253 bytes, which is the longest, has no more parts than this, nor a dot behind each.
+const LABELS_MAX: usize = 128;
 
 const fn unusable(why: &'static str) -> Invalid {
     Invalid::unusable("url", why)
@@ -131,6 +135,10 @@ fn check_authority(written: &str) -> Result<(), Invalid> {
     }
     if written.contains('%') {
         return Err(unusable("must not have `%` in its host: no escapes, and no zone of an IPv6 address"));
+    }
+    // It would be refused all the same, after its parts were taken for an address of IPv4, which costs more than the text is worth.
+    if written.matches('.').count() >= LABELS_MAX {
+        return Err(unusable(HOST));
     }
     Ok(())
 }
@@ -182,9 +190,18 @@ mod tests {
     }
 
     #[test]
+    fn the_longest_name_is_taken_however_many_parts_it_has() {
+        for name in [format!("{}a", "a.".repeat(126)), format!("{}a.", "a.".repeat(126))] {
+            assert_eq!(parse(&format!("https://{name}")), Ok(format!("https://{name}/")));
+        }
+        assert_eq!(parse(&format!("https://{}a", "a.".repeat(127))), Err(format!("url: {HOST}")));
+    }
+
+    #[test]
     fn a_refusal_names_the_rule() {
         let long = format!("https://example.com/{}", "a".repeat(URL_BYTES_MAX));
         let longer = format!("https://example.com/{}", "ü".repeat(900));
+        let dots = format!("https://0{}/", ".".repeat(512));
         let characters = "text without white space, control characters and backslashes";
         let escapes = "must not have `%` in its host: no escapes, and no zone of an IPv6 address";
         let blocked = "leads to an address that is not allowed";
@@ -206,7 +223,8 @@ mod tests {
             ("https://u:p@example.com/", "must not have a user name or a password".to_owned()),
             ("https://@example.com/", "must not have a user name or a password".to_owned()),
             ("https://example.com/#a", "must not have a fragment (`#`): it would not be sent".to_owned()),
-            ("https://a..b/", "must have the name or the address of a host".to_owned()),
+            ("https://a..b/", HOST.to_owned()),
+            (&dots, HOST.to_owned()),
             ("https://example.com:8080/", ports.to_owned()),
             ("https://127.1/", format!("{blocked}: loopback")),
             ("https://[::ffff:8.8.8.8]/", format!("{blocked}: IPv4 written as IPv6")),
