@@ -5,16 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use redrive_core::lifecycle::Verb;
-use redrive_core::message::DeadReason;
-use redrive_core::message::{ErrorText, Message, MessageId, State};
+use redrive_core::message::{DeadReason, Message, MessageId, State};
 use redrive_core::policy::Verdict;
 use redrive_core::queue::{QueueConfig, QueueName};
-use redrive_core::receipt::Claim;
-use redrive_store::{
-    Acked, Batch, BuryItem, Limit, Now, QueueError, RetryAdvice, Settled, Store, StoreError, SweepRequest,
-};
+use redrive_store::{Acked, Limit, Now, QueueError, RetryAdvice, Settled, Store, StoreError, SweepRequest};
 use redrive_test_servers::{Redis, RedisCluster, RedisSettings};
 
+use crate::relay::bury;
 use crate::server::until_it_has_all;
 use crate::world::{PATIENCE, World, hasty, options, patient, queue_name, until_it_works};
 
@@ -245,13 +242,7 @@ async fn a_dead_letter_whose_queue_is_away_travels_on_later_and_arrives_once() {
     let leased = source.lease(1).await;
     cluster.kill(away).expect("it is killed");
 
-    let item = BuryItem {
-        claim: Claim::on(&leased[0]).unwrap(),
-        reason: DeadReason::Buried,
-        error: ErrorText::new("hopeless"),
-    };
-    let buried = source.store.bury(Now::Store, Batch::one(item).unwrap()).await.unwrap();
-    let [Settled::Applied(judged)] = buried.as_slice() else { panic!("{buried:?}") };
+    let judged = bury(&source, &leased[0]).await;
     assert_eq!((judged.verdict, &judged.moved_to), (Verdict::Dead(DeadReason::Buried), &None));
     assert_eq!(source.stats().await.states.all(), 1, "it is counted where it is until it has arrived");
     assert!(source.lease(1).await.is_empty(), "and is handed out by nobody");

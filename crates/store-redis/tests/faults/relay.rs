@@ -15,7 +15,7 @@ use tokio::runtime::Handle;
 use crate::cluster::{home_of, queue_at, slot_of};
 use crate::world::{PATIENCE, World, hasty, options, patient, until_it_works};
 
-async fn bury(world: &World, message: &Message) -> Judged {
+pub(crate) async fn bury(world: &World, message: &Message) -> Judged {
     let (claim, error) = (Claim::on(message).unwrap(), ErrorText::new("hopeless"));
     let item = BuryItem { claim, reason: DeadReason::Buried, error };
     let buried = world.store.bury(Now::Store, Batch::one(item).unwrap()).await.unwrap();
