@@ -15,7 +15,7 @@ use redrive_store::Store;
 use redrive_store_memory::MemoryStore;
 use redrive_store_postgres::PostgresStore;
 use redrive_store_redis::RedisStore;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
 use crate::clock::{SharedClock, TimeSource, WallClock};
@@ -146,6 +146,8 @@ async fn serve(config: Config, time: TimeSource) -> anyhow::Result<()> {
     let (bus, deliveries) =
         Bus::start(broker.clone(), config.webhooks.bus(address)?).await.context("starting the event bus")?;
     let scheme = if port.tls().is_some() { "https" } else { "http" };
+    // Whoever hears that it is ready may tell it to end at once.
+    let told = Told::listen()?;
     tracing::info!(%address, store = name, "redrive is ready");
     // Nobody may be reading; that is no reason to end.
     let below = config.base_path.prefix();
@@ -156,7 +158,7 @@ async fn serve(config: Config, time: TimeSource) -> anyhow::Result<()> {
     let tls = port.tls().cloned();
     let mut serving = tokio::spawn(async move { port.serve(app, ending.stopped()).await });
     tokio::select! {
-        told = told_to_end() => told?,
+        () = told.wait() => {}
         renewing = renew(tls) => renewing?,
         ended = &mut serving => {
             ended.context("serving")?;
@@ -216,14 +218,24 @@ async fn renew(tls: Option<redrive_server::Tls>) -> anyhow::Result<()> {
     }
 }
 
-async fn told_to_end() -> anyhow::Result<()> {
-    let mut terminate = signal(SignalKind::terminate()).context("waiting for signals")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("waiting for signals")?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+/// What tells the server to end. Until there is one, the process just ends.
+struct Told {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Told {
+    fn listen() -> anyhow::Result<Self> {
+        let listen = |kind| signal(kind).context("waiting for signals");
+        Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
     }
-    Ok(())
+
+    async fn wait(mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
 }
 
 type Opened = (Arc<dyn Store>, Arc<dyn Clock>);

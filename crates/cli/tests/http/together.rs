@@ -166,7 +166,8 @@ async fn an_instance_that_ends_leaves_its_lock_to_another<S: SharedStore>() {
     let mut one = store.instance(&[]);
     let held = eventually("one sweeps", async || store.sweeper().await).await;
     let _other = store.instance(&[]);
-    assert!(tokio::task::spawn_blocking(move || one.terminate()).await.unwrap().success());
+    let ended = tokio::task::spawn_blocking(move || (one.terminate(), one.log())).await.unwrap();
+    assert!(ended.0.success(), "{ended:?}");
     eventually("the other one sweeps", async || {
         store.sweeper().await.filter(|lock| lock.token != held.token)
     })
