@@ -8,7 +8,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::Value;
 use redrive_core::time::Millis;
 use redrive_store::LockClaim;
 use redrive_store_shared::Pauses;
@@ -19,7 +18,7 @@ use crate::reply;
 use crate::store::Shared;
 
 /// How long a lock is held, if nobody lets go of it.
-const LIFETIME: Duration = Duration::from_secs(30);
+const LIFETIME: Millis = Millis::from_secs(30);
 /// The first and the longest pause before a lock is tried again that somebody else holds, and how often it is.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(50));
 const TRIES: usize = 500;
@@ -58,10 +57,7 @@ impl Lock {
     }
 
     async fn hold(&self) -> Result<bool, Fault> {
-        let lifetime = LIFETIME.as_millis().to_string();
-        let mut command = redis::cmd("SET");
-        command.arg(&self.key).arg(&self.token).arg("NX").arg("PX").arg(lifetime);
-        Ok(self.link.send(&self.key, &command, true).await? != Value::Nil)
+        hold(&self.link, &self.key, self.token.as_str(), LIFETIME).await
     }
 }
 
@@ -70,26 +66,34 @@ impl Drop for Lock {
         let (link, key, token) = (Arc::clone(&self.link), self.key.clone(), self.token.clone());
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
-            let mut args = Args::default();
-            args.push(token);
             // One that is not let go ends by itself.
-            drop(link.run(&link.scripts.lock_release, &[key], &args).await);
+            drop(release(&link, &key, &token).await);
         });
     }
 }
 
+/// Whether the lock is the token's, from now on for so long.
+async fn hold(link: &Link, key: &str, token: &str, lifetime: Millis) -> Result<bool, Fault> {
+    let mut args = Args::default();
+    args.push(token).number(lifetime.get());
+    Ok(reply::number(link.run(&link.scripts.lock_hold, &[key.to_owned()], &args).await?)? > 0)
+}
+
+/// Whether the lock was the token's until now.
+async fn release(link: &Link, key: &str, token: &str) -> Result<bool, Fault> {
+    let mut args = Args::default();
+    args.push(token);
+    Ok(reply::number(link.run(&link.scripts.lock_release, &[key.to_owned()], &args).await?)? > 0)
+}
+
 impl Shared {
     pub(crate) async fn hold_lock(&self, claim: &LockClaim, lifetime: Millis) -> Result<bool, Fault> {
-        let mut args = Args::default();
-        args.push(claim.token.to_string()).number(lifetime.get());
         let key = self.link.keys.lock(claim.name.as_str());
-        Ok(reply::number(self.link.run(&self.link.scripts.lock_hold, &[key], &args).await?)? > 0)
+        hold(&self.link, &key, &claim.token.to_string(), lifetime).await
     }
 
     pub(crate) async fn release_lock(&self, claim: &LockClaim) -> Result<bool, Fault> {
-        let mut args = Args::default();
-        args.push(claim.token.to_string());
         let key = self.link.keys.lock(claim.name.as_str());
-        Ok(reply::number(self.link.run(&self.link.scripts.lock_release, &[key], &args).await?)? > 0)
+        release(&self.link, &key, &claim.token.to_string()).await
     }
 }

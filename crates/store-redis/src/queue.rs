@@ -184,9 +184,8 @@ impl Shared {
 
     /// A number that no queue and no entry has had as its version.
     async fn next_version(&self) -> Result<u64, Fault> {
-        let store = self.link.keys.store();
-        let command = redis::cmd("HINCRBY").arg(&store).arg("version").arg(1).clone();
-        Ok(reply::number(self.link.send(&store, &command, true).await?)?)
+        let version = &self.link.scripts.version;
+        Ok(reply::number(self.link.run(version, &[self.link.keys.store()], &Args::default()).await?)?)
     }
 
     pub(crate) async fn create_queue(&self, now: Now, request: &CreateQueue) -> Result<Queue, Fault> {
@@ -350,8 +349,9 @@ impl Shared {
     }
 
     async fn note_trace(&self, trace: &Trace<'_>) -> Result<(), Fault> {
-        let gone = self.link.keys.gone();
-        self.link.send(&gone, redis::cmd("SADD").arg(&gone).arg(trace.to_string()), true).await?;
+        let mut args = Args::default();
+        args.push(trace.to_string());
+        self.link.run(&self.link.scripts.trace_note, &[self.link.keys.gone()], &args).await?;
         Ok(())
     }
 

@@ -25,8 +25,9 @@ macro_rules! scripts {
             }
         }
     };
-    // What takes room is refused by a server that has none left, and what gives room is not.
-    (@head adds) => { "" };
+    // What takes room is refused by a server that has none left, and what gives room is not. A script without a first line of this kind
+    // would be refused only up to its first write, which may be one that makes room: the rest of it would be let in behind that.
+    (@head adds) => { "#!lua\n" };
     (@head moves) => { "#!lua flags=allow-oom\n" };
     (@head looks) => { "#!lua flags=no-writes\n" };
     // What only sets right what follows from the rest may be done again.
@@ -63,9 +64,9 @@ scripts! {
     expire: moves = ["base", "lines", "keep", "death", "ended", "expire"];
     lapse: moves = ["base", "lines", "keep", "death", "lapse"];
     retain: moves = ["base", "lines", "keep", "retain"];
-    reschedule: adds = ["base", "lines", "bulk", "reschedule"];
-    redrive: adds = ["base", "lines", "keep", "death", "bulk", "redrive"];
-    move_to: adds = ["base", "lines", "keep", "death", "bulk", "move"];
+    reschedule: moves = ["base", "lines", "bulk", "reschedule"];
+    redrive: moves = ["base", "lines", "keep", "death", "bulk", "redrive"];
+    move_to: moves = ["base", "lines", "keep", "death", "bulk", "move"];
     depart: moves = ["base", "lines", "keep", "depart"];
     arrive: adds = ["base", "lines", "keep", "death", "arrive"];
     departed: moves = ["base", "lines", "keep", "departed"];
@@ -77,20 +78,24 @@ scripts! {
     due: looks = ["base", "due"];
     groups: looks = ["base", "groups"];
     queue_create: adds = ["base", "queue_create"];
-    queue_update: adds = ["base", "lines", "queue_update"];
+    queue_update: moves = ["base", "lines", "queue_update"];
     queue_pause: moves = ["base", "queue_pause"];
     queue_delete: moves = ["base", "queue_delete"];
     queue_clear: moves = ["queue_clear"];
     directory_add: adds = ["directory_add"];
+    trace_note: moves = ["trace_note"];
     directory_remove: moves = ["directory_remove"];
-    registry_write: adds = ["registry_write"];
+    /// What is told by hand, the way of an operation that makes room among it.
+    registry_write: moves = ["registry_write"];
     log_append: adds = ["base", "log_append"];
     log_trim: moves = ["log_trim"];
     lock_hold: moves = ["lock_hold"];
     lock_release: moves = ["lock_release"];
-    meet: adds = ["meet"];
+    meet: moves = ["meet"];
     fence: moves = ["fence"];
 }
+    introduce: moves = ["introduce"];
+    version: moves = ["version"];
 
 #[cfg(test)]
 mod tests {

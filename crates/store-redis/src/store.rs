@@ -22,10 +22,10 @@ use redrive_store_shared::{Alone, Joints};
 
 use crate::clock::{StoreClock, uptime};
 use crate::error::{Fault, damaged, store_error, unavailable};
-use crate::link::Link;
+use crate::link::{Args, Link};
 use crate::options::{Address, Options};
 use crate::queue::Known;
-use crate::reply;
+use crate::reply::{self, Reply};
 use crate::signal::Ear;
 
 /// How often a queue is looked at anew because it was changed while a script was on its way.
@@ -165,16 +165,18 @@ async fn introduce(link: &Link, fresh_key: [u8; 32]) -> Result<(ReceiptKey, Stri
     if link.cluster {
         link.meet_cluster().await?;
     }
-    let store = link.keys.store();
-    link.send(&store, redis::cmd("HSETNX").arg(&store).arg("receipts").arg(&fresh_key[..]), true).await?;
-    let key = link.send(&store, redis::cmd("HGET").arg(&store).arg("receipts"), false).await?;
-    let Value::BulkString(key) = key else {
+    let mut args = Args::default();
+    args.push(fresh_key);
+    let mut answer = Reply::of(link.run(&link.scripts.introduce, &[link.keys.store()], &args).await?)?;
+    if answer.text()? != "ok" {
         return Err(Fault::Again(unavailable("the record of the store is gone")));
-    };
-    let key: [u8; 32] =
-        key.try_into().map_err(|_| damaged("the key of receipts", "it has another length"))?;
-    let number = link.send(&store, redis::cmd("HINCRBY").arg(&store).arg("instances").arg(1), true).await?;
-    Ok((ReceiptKey::new(key), format!("i{}", reply::text(number)?)))
+    }
+    let key: [u8; 32] = answer
+        .bytes()?
+        .as_ref()
+        .try_into()
+        .map_err(|_| damaged("the key of receipts", "it has another length"))?;
+    Ok((ReceiptKey::new(key), format!("i{}", answer.number()?)))
 }
 
 #[async_trait]

@@ -7,6 +7,7 @@ mod arrival;
 mod audit;
 mod cluster;
 mod epoch;
+mod full;
 mod halfway;
 mod levels;
 mod patience;

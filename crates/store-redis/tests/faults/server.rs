@@ -192,30 +192,3 @@ async fn a_server_that_promises_less_than_is_wanted_is_refused() {
     let store = open(&kept(), Durability::Power).await.expect("always");
     assert_eq!(store.capabilities().survives, Survives::PowerLoss);
 }
-
-#[tokio::test]
-async fn a_full_server_takes_nothing_more_and_gives_out_what_it_has() {
-    let small = RedisSettings::default().set("maxmemory", "6mb").set("maxmemory-policy", "noeviction");
-    let server = Redis::start(small).expect("it starts");
-    let world = World::open(options(&server.url())).await;
-    let mut taken = 0;
-    let refused = loop {
-        let mut draft = World::draft();
-        draft.spec.body = redrive_core::message::Body::new(vec![7; 100_000]).unwrap();
-        match world.send(vec![draft]).await {
-            Ok(outcomes) => {
-                assert!(matches!(outcomes[..], [EnqueueOutcome::Enqueued { .. }]), "{outcomes:?}");
-                taken += 1;
-            }
-            Err(error) => break error,
-        }
-        assert!(taken < 1_000, "it is never full");
-    };
-    assert!(matches!(refused, StoreError::StorageFull), "{refused:?}");
-    assert_eq!(world.stats().await.states.of(State::Ready), taken, "nothing is half done");
-    let leased = world.lease(10).await;
-    assert_eq!(leased.len(), 10, "what is there is handed out");
-    let acked = world.ack(&leased).await.unwrap();
-    assert!(acked.iter().all(Settled::is_applied), "{acked:?}");
-    until_it_works(async || world.send(vec![World::draft()]).await).await;
-}
