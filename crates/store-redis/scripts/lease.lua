@@ -4,11 +4,11 @@
 -- it asks again.
 --
 -- ARGV: time, stamp, limit, lease time, fresh, retry, share, most retries, lease_timeout, max_lease,
--- max_attempts, max_deliveries, epoch, most bytes, paused until, whether keys have weights, whether keys are paused, whether it
--- was swept, how many may be, pick, the probe to avoid, the first of the numbers that were reserved for its leases, types, and all of
+-- max_attempts, max_deliveries, the epoch of the numbers that were reserved, most bytes, paused until, whether keys have weights, whether keys are paused, whether it
+-- was swept, how many may be, pick, the probe to avoid, the first of those numbers, types, and all of
 -- them, and sources; then who asks: of each consumer its name, the same escaped, and how many it wants, which is `limit` in all. Those who ask first are served
--- first. Numbers of leases grow over all queues: a single server counts them in the record of the store, KEYS[3]; in a
--- cluster that is elsewhere, and they are reserved before.
+-- first. Numbers of leases grow over all queues: a single server counts them in the record of the store, KEYS[3], which
+-- has their epoch, too; in a cluster that is elsewhere, and they are reserved before. Whoever asks may not have heard of the epoch of now.
 local queue = open(1)
 if not queue then return { 'gone' } end
 if queue.stamp ~= ARGV[2] then return { 'stale' } end
@@ -20,9 +20,9 @@ local lease_timeout, max_lease, max_attempts, max_deliveries = tonumber(ARGV[9])
 local epoch, bytes_left, paused_until = ARGV[13], tonumber(ARGV[14]), tonumber(ARGV[15])
 local weighted, key_pauses, swept, probe, avoid = ARGV[16] == '1', ARGV[17] == '1', ARGV[18] == '1', ARGV[20] == 'probe', ARGV[21]
 
--- Another call has reserved later numbers and was faster: ours would not grow.
+-- Another call has reserved later numbers and was faster, and ours would not grow; or leases of their epoch are refused by now.
 local reserved = tonumber(ARGV[22])
-if reserved and reserved <= queue.leases then return { 'late' } end
+if reserved and (reserved <= queue.leases or epoch < queue.fence) then return { 'late' } end
 
 -- Which classes pass; nothing where all do.
 local passes
@@ -619,6 +619,7 @@ if #picked > 0 then
   local number = (reserved or redis.call('HINCRBY', KEYS[3], 'leases', text(#picked)) - #picked + 1) - 1
   queue.leases = number + #picked
   local stream, now, until_when, until_text = queue.at .. 's', queue.now_text, nil, nil
+  if not reserved then epoch = format('%04x', redis.call('HGET', KEYS[3], 'epoch')) end
   local name = epoch .. '%012x'
   local asker, wants = askers - 3, 0
   local reads, ids, load = {}, {}, 0

@@ -134,7 +134,7 @@ impl Link {
         // Before anything is written: one that promises too little is not ours.
         self.promise.renew(address, &Keeping::read(connection).await?)?;
         let whom = Whom { place: address, id, followed, serve: address };
-        let (status, _) = self.settled(ask(connection, &self.meet(&whom, false)).await?)?;
+        let (status, _) = settled(ask(connection, &self.meet(&whom, false)).await?)?;
         if whom.was_started(&status) {
             renew_file(connection).await;
         }
@@ -151,7 +151,7 @@ impl Link {
             let whom = Whom { place, id: &id, followed: &followed, serve: &serve };
             let store = self.keys.store();
             let answer = self.send_meeting(&store, &self.meet(&whom, false)).await?;
-            let (status, epoch) = self.settled(answer)?;
+            let (status, epoch) = settled(answer)?;
             if loses(&status) {
                 self.fence_slots_of(&address, epoch).await?;
                 self.send_meeting(&store, &self.meet(&whom, true)).await?;
@@ -216,35 +216,34 @@ impl Link {
         command.arg(self.scripts.fence.text).arg(1).arg(record).arg(format!("{epoch:04x}"));
         command
     }
+}
 
-    /// Takes over what the record of the store says now: what kind of server was met, and the epoch.
-    fn settled(&self, answer: Value) -> Result<(String, u16), Fault> {
-        let mut answer = Reply::of(answer)?;
-        let status = answer.text()?;
-        if status == "format" {
-            let problem = format!("it was written by another version, with format {}", answer.text()?);
-            return Err(Fault::Undone(damaged("the store", problem)));
-        }
-        let epoch = u16::try_from(answer.number()?).map_err(|_| StoreError::Exhausted("epochs"))?;
-        self.raise_epoch(epoch);
-        match status.as_str() {
-            "failover" => tracing::error!(
-                epoch,
-                "another server has taken over: what the one before it acknowledged last may be lost, and leases of before \
-                 are refused"
-            ),
-            "lost" => tracing::error!(
-                epoch,
-                "the server has forgotten leases that it gave out: what it acknowledged last and had not synced is lost, and leases \
-                 of before are refused"
-            ),
-            "new" => {
-                tracing::info!(epoch, "a server was met that nobody knew: it was started anew, or is new");
-            }
-            _ => {}
-        }
-        Ok((status, epoch))
+/// What the record of the store says now: what kind of server was met, and the epoch.
+fn settled(answer: Value) -> Result<(String, u16), Fault> {
+    let mut answer = Reply::of(answer)?;
+    let status = answer.text()?;
+    if status == "format" {
+        let problem = format!("it was written by another version, with format {}", answer.text()?);
+        return Err(Fault::Undone(damaged("the store", problem)));
     }
+    let epoch = u16::try_from(answer.number()?).map_err(|_| StoreError::Exhausted("epochs"))?;
+    match status.as_str() {
+        "failover" => tracing::error!(
+            epoch,
+            "another server has taken over: what the one before it acknowledged last may be lost, and leases of before \
+             are refused"
+        ),
+        "lost" => tracing::error!(
+            epoch,
+            "the server has forgotten leases that it gave out: what it acknowledged last and had not synced is lost, and leases \
+             of before are refused"
+        ),
+        "new" => {
+            tracing::info!(epoch, "a server was met that nobody knew: it was started anew, or is new");
+        }
+        _ => {}
+    }
+    Ok((status, epoch))
 }
 
 #[cfg(test)]

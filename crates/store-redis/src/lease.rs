@@ -17,6 +17,13 @@ use crate::store::{LOOKS, Shared};
 use crate::sweep::Seen;
 use crate::words::{Words, consumer_word, escape, read_content, read_kept, read_pair};
 
+/// Numbers for the leases of one call, which nobody else gives out.
+#[derive(Debug, Clone, Copy)]
+struct Reserved {
+    first: u64,
+    epoch: u64,
+}
+
 /// What a consumer without a name is called in the group of the stream.
 const NAMELESS: &str = "-";
 
@@ -30,7 +37,7 @@ fn args(
     now: Now,
     known: &Known,
     (first, requests): (&LeaseRequest, &[LeaseRequest]),
-    (swept, reserved): (bool, Option<u64>),
+    (swept, reserved): (bool, Option<Reserved>),
 ) -> Args {
     let (settings, request) = (&known.settings, first);
     let (fresh, retry) = match request.lane {
@@ -55,7 +62,7 @@ fn args(
         .number(settings.max_lease.get())
         .maybe(settings.retry.max_attempts)
         .maybe(settings.max_deliveries)
-        .push(shared.link.epoch())
+        .push(reserved.map_or_else(String::new, |reserved| format!("{:04x}", reserved.epoch)))
         .number(BATCH_BYTES_MAX)
         .push(known.queue.pauses.queue.map_or_else(String::new, paused_until))
         .flag(weighted)
@@ -64,7 +71,7 @@ fn args(
         .number(Limit::LEASE_SETTLES.get())
         .push(pick)
         .push(avoid)
-        .maybe(reserved)
+        .maybe(reserved.map(|reserved| reserved.first))
         .number(request.filter.kinds.len());
     for kind in &request.filter.kinds {
         args.push(escape(kind.as_str()));
@@ -144,16 +151,17 @@ pub(crate) fn message(queue: &QueueName, mut from: Reply) -> Result<Message, Sto
 }
 
 impl Shared {
-    /// The first of as many numbers for leases as a call may need, where the script cannot count them itself.
-    async fn reserve(&self, requests: &[LeaseRequest]) -> Result<Option<u64>, Fault> {
+    /// The first of as many numbers for leases as a call may need, and their epoch, where the script cannot count them itself.
+    async fn reserve(&self, requests: &[LeaseRequest]) -> Result<Option<Reserved>, Fault> {
         if !self.link.cluster {
             return Ok(None);
         }
         let numbers: u64 = requests.iter().map(|request| request.limit.get() as u64).sum();
-        let store = self.link.keys.store();
-        let command = redis::cmd("HINCRBY").arg(&store).arg("leases").arg(numbers).clone();
-        let last = crate::reply::number(self.link.send(&store, &command, true).await?)?;
-        Ok(Some(last - numbers + 1))
+        let mut args = Args::default();
+        args.number(numbers);
+        let answer = self.link.run(&self.link.scripts.reserve, &[self.link.keys.store()], &args).await?;
+        let mut answer = Reply::of(answer)?;
+        Ok(Some(Reserved { first: answer.number()? + 1 - numbers, epoch: answer.number()? }))
     }
 
     /// The contents of messages that this call has leased. It is not begun anew where this does not work.

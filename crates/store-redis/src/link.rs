@@ -5,7 +5,7 @@
 //! to do when a node says that a slot is elsewhere.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -71,7 +71,6 @@ pub(crate) struct Link {
     nodes: Mutex<HashMap<String, Node>>,
     /// The node of each slot, as far as it is known.
     slots: Mutex<Vec<Option<String>>>,
-    epoch: AtomicU16,
     first_epoch: u16,
     /// The highest number of a lease that this instance was given.
     last_lease: AtomicU64,
@@ -133,7 +132,6 @@ impl Link {
             patience: options.patience,
             nodes: Mutex::default(),
             slots: Mutex::new(vec![None; usize::from(SLOTS)]),
-            epoch: AtomicU16::new(options.first_epoch),
             first_epoch: options.first_epoch,
             last_lease: AtomicU64::new(0),
             promise: Promise::new(options.durability),
@@ -152,11 +150,6 @@ impl Link {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The epoch of lease ids, as four digits.
-    pub(crate) fn epoch(&self) -> String {
-        format!("{:04x}", self.epoch.load(Ordering::Acquire))
-    }
-
     pub(crate) fn first_epoch(&self) -> u16 {
         self.first_epoch
     }
@@ -172,10 +165,6 @@ impl Link {
         if let Some(last) = numbers.max() {
             self.last_lease.fetch_max(last, Ordering::AcqRel);
         }
-    }
-
-    pub(crate) fn raise_epoch(&self, to: u16) {
-        self.epoch.fetch_max(to, Ordering::AcqRel);
     }
 
     fn masters(&self) -> MutexGuard<'_, HashMap<String, Master>> {

@@ -95,6 +95,7 @@ scripts! {
     fence: moves = ["fence"];
 }
     introduce: moves = ["introduce"];
+    reserve: moves = ["reserve"];
     version: moves = ["version"];
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use redrive_core::receipt::Claim;
 use redrive_core::time::Millis;
 use redrive_store::{
     Batch, BuryItem, ExpireRequest, ExtendItem, Filter, LeaseTarget, Limit, ListRequest, NackItem, Now,
-    ReleaseItem, Settled, Store, StoreError,
+    QueueError, ReleaseItem, Settled, Store, StoreError,
 };
 use redrive_test_servers::{Redis, RedisCluster, RedisSettings};
 
@@ -229,4 +229,61 @@ async fn whoever_meets_a_new_master_at_which_somebody_else_ended_refuses_the_lea
         "in the epoch that was raised for it"
     );
     refused_and_handed_out_again(&beside, &leased).await;
+}
+
+async fn leased(world: &World, limit: usize) -> Vec<Message> {
+    until_it_works(async || match world.take(limit, Millis::from_secs(3_600)).await {
+        Ok(leased) => Ok(leased.messages),
+        Err(QueueError::Store(error)) => Err(error),
+        Err(other) => panic!("{other}"),
+    })
+    .await
+}
+
+/// Nobody has told the instance of the new epoch when it asks: it hears of it on the way.
+#[tokio::test]
+async fn the_first_lease_at_a_server_at_which_those_of_before_are_refused_is_a_good_one() {
+    let mut server = kept();
+    let world = World::open(options(&server.url())).await;
+    world.put(4).await;
+    let before = world.lease(1).await;
+    // As it is when it was not synced.
+    server.command(&["HSET", RECORD, "leases", "0"]).expect("it forgets");
+    server.kill().expect("it is killed");
+    server.restart().expect("it starts again");
+    let first = leased(&world, 2).await;
+    let outcomes = until_it_works(async || settle_in_every_way(&world, &before[0]).await).await;
+    assert_eq!(outcomes, ALL_LOST);
+    let acked = world.ack(&first).await.unwrap();
+    assert!(acked.iter().all(Settled::is_applied), "{acked:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ids_of_leases_grow_though_an_instance_has_not_heard_of_an_epoch() {
+    let mut cluster = RedisCluster::start(&RedisSettings::default()).expect("it forms");
+    let one = World::beside(options(&cluster.url())).await;
+    let home = home_of(&cluster);
+    let again = (home + 1) % 3;
+    let one = queue_at(&cluster, &one, home, patient()).await;
+    let elsewhere = queue_at(&cluster, &one, again, patient()).await;
+    one.put(1).await;
+    cluster.kill(again).expect("it is killed");
+    cluster.restart(again).expect("it starts again");
+
+    // Whoever comes now meets it, and the other one has nothing to do there.
+    let other = World::beside(options(&cluster.url())).await;
+    let [there, other] =
+        [&elsewhere, &one].map(|world| World { queue: world.queue.clone(), ..other.clone() });
+    until_it_works(async || there.send(vec![World::draft()]).await).await;
+    let mut last = None;
+    for world in [&other, &one, &other] {
+        let leased = leased(world, 1).await;
+        let id = leased[0].lease().expect("leased").id;
+        assert!(last < Some(id), "{last:?} and {id:?}");
+        last = Some(id);
+        let target = LeaseTarget::Claim(Claim::on(&leased[0]).expect("leased"));
+        let release = Batch::one(ReleaseItem { target, delay: None }).unwrap();
+        let released = world.store.release(Now::Store, release).await.unwrap();
+        assert!(released.iter().all(Settled::is_applied), "{released:?}");
+    }
 }
