@@ -76,6 +76,8 @@ impl Turned {
             {
                 Self::Failed(Fault::Undone(StoreError::StorageFull))
             }
+            // By `SCRIPT KILL`, which ends only what has written nothing yet.
+            _ if told.contains("Script killed by user") => Self::Failed(Fault::Again(unavailable(told))),
             ErrorKind::Server(ServerErrorKind::ResponseError)
                 if told.contains("running script") || told.contains("user_script") =>
             {
@@ -221,11 +223,19 @@ mod tests {
             ("CLUSTERDOWN Hash slot not served", BUSY),
             ("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.", BUSY),
             ("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.", BUSY),
+            (
+                "ERR user_script:1: Script killed by user with SCRIPT KILL... script: ab, on @user_script:1.",
+                BUSY,
+            ),
             ("UNBLOCKED force unblock from blocking operation, instance state changed", BUSY),
             ("READONLY You can't write against a read only replica.", GIVEN_UP),
             ("NOREPLICAS Not enough good replicas to write.", GIVEN_UP),
             ("OOM command not allowed when used memory > 'maxmemory'.", full),
             ("OOM command not allowed when used memory > 'maxmemory'. script: ab, on @user_script:1.", full),
+            (
+                "OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'",
+                full,
+            ),
             ("ERR user_script:1: attempt to index a nil value script: ab, on @user_script:1.", broken),
             ("WRONGTYPE Operation against a key of another kind script: ab, on @user_script:1.", broken),
             ("NOGROUP No such consumer group script: ab, on @user_script:1.", broken),
@@ -245,10 +255,10 @@ mod tests {
 
     #[test]
     fn a_node_that_sends_a_call_elsewhere_says_where() {
-        let Turned::Elsewhere { address, .. } = answered("ASK 3999 [::1]:6381", true) else {
+        let Turned::Elsewhere { address, .. } = answered("ASK 3999 10.0.0.2:6381", true) else {
             panic!("it is sent there");
         };
-        assert_eq!(address, "[::1]:6381");
+        assert_eq!(address, "10.0.0.2:6381");
     }
 
     #[test]

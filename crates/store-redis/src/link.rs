@@ -17,7 +17,7 @@ use redrive_store_shared::Pauses;
 
 use crate::clock::uptime;
 use crate::durability::Promise;
-use crate::error::{Fault, Turned, unavailable, unreached};
+use crate::error::{Fault, Turned, damaged, unavailable, unreached};
 use crate::keys::{Keys, SLOTS, slot};
 use crate::options::{Address, Options, Patience};
 use crate::reply::Reply;
@@ -230,10 +230,17 @@ impl Link {
         });
     }
 
-    /// The server, or those that the address names of a cluster.
+    /// The server, or those nodes of a cluster that have slots, as far as is known, and those that the address names: it may name nodes that
+    /// were taken away since.
     pub(crate) async fn entrances(&self) -> Result<Vec<String>, Fault> {
-        let sentinels = self.address.0.master.is_some();
-        if sentinels { Ok(vec![self.said_master().await?]) } else { Ok(self.seeds().to_vec()) }
+        if self.address.0.master.is_some() {
+            return Ok(vec![self.said_master().await?]);
+        }
+        let mut all: Vec<String> = self.slots().iter().flatten().cloned().collect();
+        all.sort_unstable();
+        all.dedup();
+        all.extend(self.seeds().iter().filter(|seed| !all.contains(seed)).cloned().collect::<Vec<_>>());
+        Ok(all)
     }
 
     /// A client for one node, for connections of another kind.
@@ -316,10 +323,8 @@ impl Link {
                     let mut slots = self.slots();
                     slots.iter_mut().for_each(|node| *node = None);
                     for (first, end, node) in said {
-                        for slot in first..=end {
-                            if let Some(known) = slots.get_mut(slot) {
-                                *known = Some(node.clone());
-                            }
+                        for known in slots.get_mut(first..=end).into_iter().flatten() {
+                            *known = Some(node.clone());
                         }
                     }
                     return Ok(());
@@ -406,7 +411,10 @@ impl Link {
             node.connection.send_packed_command(command).await.and_then(Value::extract_error)
         };
         answer.map_err(|error| {
-            let turned = Turned::of(error, writes);
+            let mut turned = Turned::of(error, writes);
+            if let Turned::Elsewhere { address: other, .. } = &mut turned {
+                *other = told_by(address, other);
+            }
             // One that has a slot no more may be the master no more, and be it again later: then it is another.
             if let Turned::Lost(_) | Turned::Elsewhere { asking: false, .. } = &turned {
                 self.give_up(address, node.number);
@@ -480,6 +488,20 @@ impl Link {
     }
 }
 
+/// The address of a node as the one at this address tells it. One without a host is at the same as who tells it, which is how nodes are told
+/// of whose address nobody knows, or nobody shall know. One of IPv6 is told without the brackets that an address has.
+fn told_by(teller: &str, told: &str) -> String {
+    let (host, port) = told.rsplit_once(':').unwrap_or((told, ""));
+    if host.is_empty() {
+        let host = teller.rsplit_once(':').map_or(teller, |(host, _)| host);
+        format!("{host}:{port}")
+    } else if host.contains(':') && !host.starts_with('[') {
+        format!("[{host}]:{port}")
+    } else {
+        told.to_owned()
+    }
+}
+
 /// What a node answers to `CLUSTER SLOTS`: the first and the last slot of each range, and the master that has it.
 pub(crate) fn read_slots(
     address: &str,
@@ -491,13 +513,48 @@ pub(crate) fn read_slots(
         let mut row = rows.reply()?;
         let (first, end) = (row.number()?, row.number()?);
         let mut master = row.reply()?;
-        let (host, port) = (master.text()?, master.number()?);
-        // A node that does not know its own address answers an empty one.
-        let host =
-            if host.is_empty() { address.rsplit_once(':').map_or(address, |(host, _)| host) } else { &host };
+        let (host, port) = (master.maybe()?.unwrap_or_default(), master.number()?);
+        if first > end || end >= u64::from(SLOTS) {
+            return Err(damaged("a range of slots", format!("{first} to {end}")));
+        }
         let (first, end) =
             (usize::try_from(first).unwrap_or_default(), usize::try_from(end).unwrap_or_default());
-        said.push((first, end, format!("{host}:{port}")));
+        said.push((first, end, told_by(address, &format!("{host}:{port}"))));
     }
     Ok(said)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_is_where_another_one_says() {
+        for (told, address) in [
+            ("10.0.0.2:6380", "10.0.0.2:6380"),
+            ("redis-2.example:6380", "redis-2.example:6380"),
+            // As servers write it (`cluster-preferred-endpoint-type`, and addresses of IPv6).
+            (":6380", "here:6380"),
+            ("::1:6380", "[::1]:6380"),
+            ("fe80::2:6380", "[fe80::2]:6380"),
+            ("[::1]:6380", "[::1]:6380"),
+        ] {
+            assert_eq!(told_by("here:1", told), address, "{told}");
+        }
+        assert_eq!(told_by("[::1]:1", ":6380"), "[::1]:6380");
+    }
+
+    #[test]
+    fn slots_are_read_from_nodes_that_do_not_say_where_they_are() {
+        let answer = b"*2\r\n*3\r\n:0\r\n:5460\r\n*3\r\n$-1\r\n:30001\r\n$4\r\n09db\r\n\
+                       *3\r\n:5461\r\n:16383\r\n*3\r\n$3\r\n::1\r\n:30002\r\n$4\r\nc9d9\r\n";
+        let said = read_slots("here:1", redis::parse_redis_value(answer).unwrap()).unwrap();
+        let at = |address: &str| address.to_owned();
+        for far in ["*1\r\n*3\r\n:0\r\n:16384\r\n", "*1\r\n*3\r\n:7\r\n:6\r\n"] {
+            let answer = format!("{far}*3\r\n$4\r\nhere\r\n:1\r\n$1\r\na\r\n");
+            let said = read_slots("here:1", redis::parse_redis_value(answer.as_bytes()).unwrap());
+            assert!(matches!(said, Err(redrive_store::StoreError::Damaged { .. })), "{said:?}");
+        }
+        assert_eq!(said, [(0, 5_460, at("here:30001")), (5_461, 16_383, at("[::1]:30002"))]);
+    }
 }

@@ -2,8 +2,9 @@
 
 use redrive_store::{Heard, Signal, Store, StoreError};
 use redrive_test_servers::proxy::{Fault, Proxy, Rule, Trigger};
-use redrive_test_servers::{Redis, RedisSettings};
+use redrive_test_servers::{Redis, RedisCluster, RedisSettings};
 
+use crate::cluster::home_of;
 use crate::world::{PATIENCE, World, options, queue_name};
 
 /// Events travel as signals, and one that is heard twice is counted twice.
@@ -28,4 +29,24 @@ async fn what_may_have_been_heard_is_not_told_again() {
     }
     let once = heard.iter().filter(|one| **one == Heard::Signal(Signal::Ready(queue_name("once"))));
     assert_eq!(once.count(), 1, "{heard:?}");
+}
+
+/// The address names some of the nodes, and may be older than the cluster is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_instance_that_knows_other_nodes_listens_though_those_it_was_told_of_are_gone() {
+    let settings = RedisSettings::default().set("cluster-require-full-coverage", "no");
+    let mut cluster = RedisCluster::start(&settings).expect("it forms");
+    let gone = (home_of(&cluster) + 1) % 3;
+    let named = format!("redis+cluster://127.0.0.1:{}", cluster.node(gone).port());
+    let listening = World::beside(options(&named)).await;
+    let telling = World::beside(options(&cluster.url())).await;
+    cluster.kill(gone).expect("it is killed");
+
+    let mut ear = listening.store.listen().expect("there may be other instances");
+    let listens = tokio::time::timeout(PATIENCE, ear.hear()).await.expect("there are other nodes");
+    assert_eq!(listens, Heard::Lost);
+    let signal = Signal::Ready(queue_name("told"));
+    telling.store.tell(vec![signal.clone()]).await.unwrap();
+    let heard = tokio::time::timeout(PATIENCE, ear.hear()).await.expect("it is heard");
+    assert_eq!(heard, Heard::Signal(signal));
 }
