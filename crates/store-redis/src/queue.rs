@@ -12,6 +12,7 @@ use redrive_store::{
     json,
 };
 
+use crate::enqueue::part_done;
 use crate::error::{Fault, damaged, unavailable};
 use crate::link::Args;
 use crate::lock::Lock;
@@ -228,10 +229,8 @@ impl Shared {
             let taken = QueueError::AlreadyExists(request.name.clone());
             return Err(if answer == "full" { QueueError::TooManyQueues { max } } else { taken }.into());
         }
-        self.forget_trace(&trace).await?;
-        let known = self.look(&request.name).await?;
-        let known = known.ok_or_else(|| Fault::from(QueueNotFound(request.name.clone())))?;
-        Ok(known.queue.clone())
+        tidied(&request.name, self.forget_trace(&trace).await);
+        self.as_it_is(&request.name).await
     }
 
     pub(crate) async fn update_queue(&self, now: Now, request: &UpdateQueue) -> Result<Queue, Fault> {
@@ -286,9 +285,10 @@ impl Shared {
         Ok(Reply::of(answer)?.text()? == "ok")
     }
 
+    /// A queue that was just changed. Where it cannot be read, it was changed all the same.
     async fn as_it_is(&self, name: &QueueName) -> Result<Queue, Fault> {
-        let known = self.look(name).await?.ok_or_else(|| Fault::from(QueueNotFound(name.clone())))?;
-        Ok(known.queue.clone())
+        let known = self.look(name).await.map_err(|fault| part_done(fault, 1))?;
+        known.map(|known| known.queue.clone()).ok_or_else(|| QueueNotFound(name.clone()).into())
     }
 
     pub(crate) async fn delete_queue(&self, now: Now, request: &DeleteQueue) -> Result<(), Fault> {
@@ -310,7 +310,8 @@ impl Shared {
             _ => {}
         }
         self.forget(&request.name);
-        self.clear(&trace).await
+        tidied(&request.name, self.clear(&trace).await);
+        Ok(())
     }
 
     /// A queue that got no name.
@@ -432,6 +433,14 @@ impl Shared {
             next = self.look(&target).await?.and_then(|known| known.settings.dead_letter_to.clone());
         }
         Err(QueueError::DeadLetterCycle(first.unwrap_or_else(|| name.clone())).into())
+    }
+}
+
+/// What is to be cleared away behind a queue that has come or gone. Where that does not work, a sweeper does it: nobody is told that the queue
+/// has not.
+fn tidied(name: &QueueName, tidied: Result<(), Fault>) {
+    if let Err(fault) = tidied {
+        tracing::warn!(?fault, queue = %name, "what is to be cleared away stays for now");
     }
 }
 
