@@ -55,7 +55,7 @@ impl Verb {
 
 scripts! {
     enqueue: adds = ["base", "lines", "keep", "enqueue"];
-    lease: moves = ["base", "lines", "heads", "keep", "lease"];
+    lease: moves = ["base", "lines", "heads", "keep", "asked", "ready", "turns", "probe", "lease"];
     ack: moves = ["base", "keep", "settle", "ack"];
     extend: moves = ["base", "keep", "settle", "extend"];
     release: moves = ["base", "lines", "keep", "settle", "release"];
