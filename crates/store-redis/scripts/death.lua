@@ -3,7 +3,8 @@
 -- Why a queue has no place for a message of another one; nothing where it has.
 local function no_place(from, to, id, m, max_classes)
   if redis.call('HEXISTS', to.at .. 'p', id) == 1 then return 'd' end
-  if not class_number(to, pair_of(from, m.class), max_classes) then return 'c' end
+  local pair = pair_of(from, m.class)
+  if redis.call('HEXISTS', to.at .. 'class:number', pair) == 0 and redis.call('HLEN', to.at .. 'class:number') >= max_classes then return 'c' end
   return nil
 end
 
@@ -48,7 +49,8 @@ local function arrive(to, id, m)
   if m.phase == 'x' then revive(m, to.now) else m.visible = math.max(m.visible, to.now) end
   m.phase, m.place = 'r', next_place(to)
   wait(to, id, m)
-  redis.call('HINCRBY', to.key, 'capped', 1)
+  -- What has died begins anew, and cannot be over a cap.
+  if tonumber(m.attempts) > 0 or tonumber(m.deliveries) > tonumber(m.before) then redis.call('HINCRBY', to.key, 'capped', 1) end
 end
 
 -- Lets a message die that waits nowhere any more. Where `to` is, it travels on; the name of that queue is answered.

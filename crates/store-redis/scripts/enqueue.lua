@@ -220,14 +220,6 @@ local function write(queue)
   count(queue, 'enqueue', #queue.taken)
 end
 
--- Keys whose time is up make room.
-local function forget_keys(queue)
-  local gone = redis.call('ZRANGEBYSCORE', queue.at .. 'dedup:until', '-inf', queue.now, 'LIMIT', 0, 1000)
-  if #gone == 0 then return end
-  redis.call('HDEL', queue.at .. 'dedup', unpack(gone))
-  redis.call('ZREM', queue.at .. 'dedup:until', unpack(gone))
-end
-
 for _, queue in ipairs(queues) do
   if next(queue.held) then forget_keys(queue) end
   for key, held in pairs(queue.held) do

@@ -72,18 +72,15 @@ local function stand(queue, id, m)
     redis.call('LPUSH', line, entry)
     begins(queue, lane, m, m.place)
   else
-    local from, found, others = 0, nil, nil
-    while not found and (not others or #others > 0) do
-      others = redis.call('LRANGE', line, from, from + 99)
-      for _, other in ipairs(others) do
-        if tonumber(string.match(other, '^%d+')) > m.place then
-          found = other
-          break
-        end
-      end
-      from = from + 100
+    -- The first that stands behind it: somewhere between two that are twice as far from the front each, and then between the halves of that.
+    local before, behind, last_index = 0, 1, redis.call('LLEN', line) - 1
+    while behind < last_index and place_at(behind) <= m.place do before, behind = behind, 2 * behind end
+    behind = math.min(behind, last_index)
+    while behind - before > 1 do
+      local middle = math.floor((before + behind) / 2)
+      if place_at(middle) > m.place then behind = middle else before = middle end
     end
-    if found then redis.call('LINSERT', line, 'BEFORE', found, entry) else redis.call('RPUSH', line, entry) end
+    redis.call('LINSERT', line, 'BEFORE', redis.call('LINDEX', line, behind), entry)
   end
   if lane == 'r' then redis.call('ZADD', queue.at .. 'tries', m.attempts, id) end
 end

@@ -9,7 +9,8 @@ redis.call('HINCRBY', queue.key, 'stamp', 1)
 redis.call('HINCRBY', queue.key, 'capped', 1)
 redis.call('DEL', queue.at .. 'weights')
 for i = 5, #ARGV, 2 do redis.call('HSET', queue.at .. 'weights', ARGV[i], ARGV[i + 1]) end
-for _, id in ipairs(redis.call('ZRANGE', queue.at .. 'over', 0, -1)) do
+-- The last first: each of them stands before all that are in its line by then.
+for _, id in ipairs(redis.call('ZREVRANGE', queue.at .. 'over', 0, -1)) do
   local line = redis.call('HGET', queue.at .. 'p', id)
   local m = line and parse(line)
   if m and m.phase == 'r' then stand(queue, id, m) end

@@ -1,11 +1,12 @@
 -- retain: done | dead → gone, for messages beyond the queue's retention, the oldest first. Consumers that have held nothing for an hour
--- are forgotten, too.
+-- are forgotten, too, and dedup keys whose time is up.
 --
--- ARGV: time, limit, age and number of those done that are kept, age and number of the dead; empty is without end.
+-- ARGV: time, stamp, limit, age and number of those done that are kept, age and number of the dead; empty is without end.
 local IDLE_MS = 3600000
 local queue = open(1)
 if not queue then return { 'gone' } end
-local limit = tonumber(ARGV[2])
+if queue.stamp ~= ARGV[2] then return { 'stale' } end
+local limit = tonumber(ARGV[3])
 
 local function beyond(name, age, most)
   local key = queue.at .. name
@@ -20,8 +21,8 @@ local function beyond(name, age, most)
   return found
 end
 
-local found = beyond('done', tonumber(ARGV[3]), tonumber(ARGV[4]))
-for _, one in ipairs(beyond('dead', tonumber(ARGV[5]), tonumber(ARGV[6]))) do found[#found + 1] = one end
+local found = beyond('done', tonumber(ARGV[4]), tonumber(ARGV[5]))
+for _, one in ipairs(beyond('dead', tonumber(ARGV[6]), tonumber(ARGV[7]))) do found[#found + 1] = one end
 table.sort(found, function(a, b) return a[2] < b[2] or (a[2] == b[2] and a[1] < b[1]) end)
 local gone = math.min(limit, #found)
 for i = 1, gone do
@@ -39,5 +40,6 @@ for _, consumer in ipairs(redis.call('XINFO', 'CONSUMERS', queue.at .. 's', 'red
 end
 -- What arrived from other nodes a day ago is not sent again.
 redis.call('ZREMRANGEBYSCORE', queue.at .. 'arrived', '-inf', queue.now - 86400000)
+forget_keys(queue)
 close(queue)
-return { 'ok', queue.now, gone }
+return { 'ok', gone }

@@ -12,7 +12,7 @@ use crate::link::Args;
 use crate::queue::Known;
 use crate::reply::Reply;
 use crate::store::Shared;
-use crate::sweep::{Seen, judged, now_or, sentence_args, so_far};
+use crate::sweep::{Seen, judged, now_or, readable, sentence_args, so_far};
 
 impl Shared {
     pub(crate) async fn expire(&self, now: Now, request: &ExpireRequest) -> Result<Vec<Judged>, Fault> {
@@ -29,12 +29,14 @@ impl Shared {
         found.truncate(limit);
         let mut judged = Vec::new();
         for (at, seen) in found {
+            let name = seen.message.queue.clone();
             let one = async {
-                let Some(known) = self.known(&seen.message.queue).await? else { return Ok(Vec::new()) };
-                self.expire_seen(now, at, &known, vec![seen], request.error.as_ref(), request.seed).await
+                let Some(known) = self.known(&name).await? else { return Ok(None) };
+                let error = request.error.as_ref();
+                self.expire_seen(now, at, &known, vec![seen], error, request.seed).await.map(Some)
             };
-            match one.await {
-                Ok(one) => judged.extend(one),
+            match readable(request.queue.as_ref(), &name, one.await) {
+                Ok(one) => judged.extend(one.into_iter().flatten()),
                 Err(fault) => return so_far(judged, fault),
             }
         }

@@ -5,15 +5,29 @@ use redrive_core::message::{DeadReason, ErrorText};
 use redrive_core::policy::{Fingerprint, Verdict};
 use redrive_core::queue::QueueName;
 use redrive_core::time::Timestamp;
-use redrive_store::{Judged, Now, SweepRequest};
+use redrive_store::{Judged, Now, QueueError, SweepRequest};
 
 use crate::error::Fault;
+use crate::lease::seen;
 use crate::link::Args;
 use crate::queue::Known;
 use crate::reply::Reply;
 use crate::store::Shared;
-use crate::sweep::{Seen, moved_to, now_or, so_far};
+use crate::sweep::{Seen, moved_to, now_or, readable, so_far};
 use crate::words::{print_word, read_pair};
+
+/// How many messages are looked at in one step, and how many steps one sweep makes in a queue.
+const STEP: usize = 1_000;
+const STEPS_MAX: usize = 20;
+
+/// How far somebody has looked for what is over a cap.
+#[derive(Debug, Default)]
+pub(crate) struct Looked {
+    /// The number of what has come to it that may be; empty where there is nothing to look for by id.
+    capped: String,
+    /// The last message that was looked at; empty where all were.
+    last: String,
+}
 
 impl Shared {
     pub(crate) async fn lapse(&self, now: Now, request: &SweepRequest) -> Result<Vec<Judged>, Fault> {
@@ -30,12 +44,13 @@ impl Shared {
         found.truncate(limit);
         let mut judged = Vec::new();
         for (at, seen) in found {
+            let name = seen.message.queue.clone();
             let one = async {
-                let Some(known) = self.known(&seen.message.queue).await? else { return Ok(Vec::new()) };
-                self.lapse_seen(now, at, &known, vec![seen], None).await
+                let Some(known) = self.known(&name).await? else { return Ok(None) };
+                self.lapse_seen(now, at, &known, vec![seen], None).await.map(Some)
             };
-            match one.await {
-                Ok(one) => judged.extend(one),
+            match readable(request.queue.as_ref(), &name, one.await) {
+                Ok(one) => judged.extend(one.into_iter().flatten()),
                 Err(fault) => return so_far(judged, fault),
             }
         }
@@ -51,33 +66,42 @@ impl Shared {
         Ok(judged)
     }
 
-    /// Lapses waiting messages that are over a cap that was lowered, where there may be any.
+    /// Lapses waiting messages that are over a cap, where there may be any.
     async fn lapse_capped(&self, now: Now, name: &QueueName, limit: usize) -> Result<Vec<Judged>, Fault> {
-        let Some(known) = self.known(name).await? else { return Ok(Vec::new()) };
-        let [record, _] = &known.keys;
-        let capped = self.link.send(record, redis::cmd("HGET").arg(record).arg("capped"), false).await?;
-        if capped == redis::Value::Nil {
-            return Ok(Vec::new());
-        }
-        let capped = crate::reply::text(capped)?;
-        let at = self.clock(now).await?;
-        let (mut over, mut after) = (Vec::new(), None);
-        let mut all = false;
-        while over.len() < limit {
-            let page = self.page(&known, after, None, false).await?;
-            let Some(last) = page.last() else {
-                all = true;
-                break;
+        let mut judged = Vec::new();
+        for _ in 0..STEPS_MAX {
+            let mut args = Args::default();
+            args.push(self.time_arg(now)).number(STEP).number(limit - judged.len());
+            let (known, mut answer) = match self.on_queue(name, &self.link.scripts.tried, &args).await {
+                Ok(found) => found,
+                Err(Fault::Refused(QueueError::NotFound(_))) => break,
+                Err(fault) => return so_far(judged, fault),
             };
-            after = Some(last.message.id());
-            over.extend(page.into_iter().filter(|seen| {
+            let (at, stamp) = (answer.time()?, answer.text()?);
+            if stamp != known.stamp {
+                self.forget(name);
+                break;
+            }
+            let looked = Looked { capped: answer.text()?, last: answer.text()? };
+            let mut over = seen(name, answer.replies()?)?;
+            over.retain(|seen| {
                 let terms = Terms::new(&known.settings, seen.message.spec.max_attempts);
                 let reason = lifecycle::lapse_reason(&seen.message.progress, &terms, at);
                 reason.is_some_and(|reason| reason != DeadReason::ExpiredTtl)
-            }));
+            });
+            // One that was put aside may be among those by id as well.
+            over.sort_by_key(|seen| seen.message.id());
+            over.dedup_by_key(|seen| seen.message.id());
+            let is_over = looked.capped.is_empty() || looked.last.is_empty();
+            match self.lapse_seen(now, at, &known, over, Some(looked)).await {
+                Ok(lapsed) => judged.extend(lapsed),
+                Err(fault) => return so_far(judged, fault),
+            }
+            if is_over || judged.len() >= limit {
+                break;
+            }
         }
-        over.truncate(limit);
-        self.lapse_seen(now, at, &known, over, all.then_some(capped)).await
+        Ok(judged)
     }
 
     /// Lapses messages that were seen to have no delivery left.
@@ -87,9 +111,10 @@ impl Shared {
         at: Timestamp,
         known: &Known,
         lapsing: Vec<Seen>,
-        capped: Option<String>,
+        looked: Option<Looked>,
     ) -> Result<Vec<Judged>, Fault> {
-        if lapsing.is_empty() && capped.is_none() {
+        let looked = looked.unwrap_or_default();
+        if lapsing.is_empty() && looked.capped.is_empty() {
             return Ok(Vec::new());
         }
         let (keys, to) = self.with_target(known).await?;
@@ -98,7 +123,8 @@ impl Shared {
             .push(known.stamp.as_str())
             .number(self.options.limits.classes_per_queue)
             .push(to)
-            .push(capped.unwrap_or_default());
+            .push(looked.capped)
+            .push(looked.last);
         let mut doomed = Vec::with_capacity(lapsing.len());
         for seen in lapsing {
             let terms = Terms::new(&known.settings, seen.message.spec.max_attempts);

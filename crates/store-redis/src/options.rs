@@ -29,7 +29,9 @@ pub enum WrongOption {
     #[error("must be letters, digits, `.`, `_` and `-`, at most {PREFIX_MAX} of them")]
     Prefix,
     /// The authorities.
-    #[error("must be certificates as PEM, and is for rediss:// and rediss+cluster:// only")]
+    #[error(
+        "must be certificates as PEM, and is for rediss://, rediss+cluster:// and rediss+sentinel:// only"
+    )]
     Authorities,
 }
 

@@ -172,16 +172,43 @@ impl Shared {
         Ok(touched)
     }
 
-    /// Goes on with what is on its way out of a queue.
-    pub(crate) async fn resume_relays(&self, now: Now, known: &Known) -> Result<(), Fault> {
+    /// Goes on with what is on its way out of a queue. What does not get there waits for the next time, and holds nobody up.
+    pub(crate) async fn resume_relays(&self, now: Now, known: &Known) {
         if !self.link.cluster {
-            return Ok(());
+            return;
         }
+        let mut arrived = BTreeSet::new();
+        let mut away: BTreeSet<QueueName> = BTreeSet::new();
+        let waits = |fault: Fault| {
+            tracing::warn!(?fault, queue = %known.queue.name, "what is on its way to another queue waits");
+        };
+        for (id, target) in self.on_their_way(known).await.map_err(waits).unwrap_or_default() {
+            if away.contains(&target) {
+                continue;
+            }
+            match self.relay(now, known, id, "", &target).await {
+                Ok(Fared::Arrived) => drop(arrived.insert(target)),
+                Ok(_) => {}
+                Err(fault) => {
+                    waits(fault);
+                    away.insert(target);
+                }
+            }
+        }
+        // Whoever waits there has not heard of it; nor has this instance, which hears what nobody has told.
+        let signals: Vec<Signal> = arrived.into_iter().map(Signal::Ready).collect();
+        if let Err(fault) = self.tell_as(NOBODY, &signals).await {
+            tracing::warn!(?fault, "nobody hears of what has arrived");
+        }
+    }
+
+    /// What is on its way out of a queue, and where to: some of it, by chance, so that nobody is always the last.
+    async fn on_their_way(&self, known: &Known) -> Result<Vec<(MessageId, QueueName)>, Fault> {
         let leaving = self.link.keys.of_queue(&known.id, "leaving");
         let mut command = redis::cmd("HRANDFIELD");
         command.arg(&leaving).arg(RESUMED_MAX).arg("WITHVALUES");
         let mut found = Reply::of(self.link.send(&leaving, &command, false).await?)?;
-        let mut arrived = BTreeSet::new();
+        let mut all = Vec::new();
         while found.len() > 0 {
             // A pair comes flat, or as a pair.
             let (id, target) = match found.next() {
@@ -193,12 +220,8 @@ impl Shared {
             };
             let target = target.split(' ').next().unwrap_or_default();
             let target = QueueName::new(target).map_err(|error| damaged("the name of a queue", error))?;
-            if self.relay(now, known, id, "", &target).await? == Fared::Arrived {
-                arrived.insert(target);
-            }
+            all.push((id, target));
         }
-        // Whoever waits there has not heard of it; nor has this instance, which hears what nobody has told.
-        let signals: Vec<Signal> = arrived.into_iter().map(Signal::Ready).collect();
-        self.tell_as(NOBODY, &signals).await
+        Ok(all)
     }
 }

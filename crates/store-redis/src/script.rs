@@ -54,7 +54,7 @@ impl Verb {
 }
 
 scripts! {
-    enqueue: adds = ["base", "lines", "keep", "enqueue"];
+    enqueue: adds = ["base", "lines", "keep", "dedup", "enqueue"];
     lease: moves = ["base", "lines", "heads", "keep", "asked", "ready", "turns", "probe", "lease"];
     ack: moves = ["base", "keep", "settle", "ack"];
     extend: moves = ["base", "keep", "settle", "extend"];
@@ -63,7 +63,7 @@ scripts! {
     nack: moves = ["base", "lines", "keep", "death", "ended", "settle", "nack"];
     expire: moves = ["base", "lines", "keep", "death", "ended", "expire"];
     lapse: moves = ["base", "lines", "keep", "death", "lapse"];
-    retain: moves = ["base", "lines", "keep", "retain"];
+    retain: moves = ["base", "lines", "keep", "dedup", "retain"];
     reschedule: moves = ["base", "lines", "bulk", "reschedule"];
     redrive: moves = ["base", "lines", "keep", "death", "bulk", "redrive"];
     move_to: moves = ["base", "lines", "keep", "death", "bulk", "move"];
@@ -74,6 +74,7 @@ scripts! {
     page: looks = ["base", "keep", "page"];
     read: looks = ["base", "keep", "read"];
     find: looks = ["base", "keep", "find"];
+    tried: looks = ["base", "keep", "tried"];
     stats: tidies = ["base", "heads", "stats"];
     due: looks = ["base", "due"];
     groups: looks = ["base", "groups"];
@@ -82,8 +83,8 @@ scripts! {
     queue_pause: moves = ["base", "queue_pause"];
     queue_delete: moves = ["base", "queue_delete"];
     queue_clear: moves = ["queue_clear"];
-    directory_add: adds = ["directory_add"];
     trace_note: moves = ["trace_note"];
+    directory_add: adds = ["directory_add"];
     directory_remove: moves = ["directory_remove"];
     /// What is told by hand, the way of an operation that makes room among it.
     registry_write: moves = ["registry_write"];
@@ -93,10 +94,10 @@ scripts! {
     lock_release: moves = ["lock_release"];
     meet: moves = ["meet"];
     fence: moves = ["fence"];
-}
     introduce: moves = ["introduce"];
     reserve: moves = ["reserve"];
     version: moves = ["version"];
+}
 
 #[cfg(test)]
 mod tests {

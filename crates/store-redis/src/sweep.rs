@@ -12,7 +12,7 @@ use crate::lease::seen;
 use crate::link::Args;
 use crate::queue::Known;
 use crate::reply::Reply;
-use crate::store::Shared;
+use crate::store::{LOOKS, Shared};
 use crate::words::{
     Words, error_word, last_error, print_word, read_consumer, read_pair, read_reason, rule_word,
 };
@@ -96,6 +96,22 @@ pub(crate) fn so_far(judged: Vec<Judged>, fault: Fault) -> Result<Vec<Judged>, F
     Ok(judged)
 }
 
+/// What was found in a queue, or done there. A sweep of all of them goes on without those in which something is damaged: what is in the others is
+/// not. Who has asked for that one is told.
+pub(crate) fn readable<T>(
+    asked: Option<&QueueName>,
+    name: &QueueName,
+    found: Result<Option<T>, Fault>,
+) -> Result<Option<T>, Fault> {
+    match found {
+        Err(Fault::Undone(error @ StoreError::Damaged { .. })) if asked.is_none() => {
+            tracing::error!(%error, queue = %name, "a queue in which something is damaged is not swept");
+            Ok(None)
+        }
+        found => found,
+    }
+}
+
 impl Shared {
     /// What is known of a queue, and of the one that its dead go to, was not right any more.
     pub(crate) fn forget_both(&self, known: &Known) {
@@ -138,24 +154,25 @@ impl Shared {
     /// Takes away what one queue keeps no longer; nothing where there is no such queue any more.
     async fn retain_in(&self, now: Now, name: &QueueName, limit: u64) -> Result<Option<u64>, Fault> {
         let Some(known) = self.known(name).await? else { return Ok(None) };
-        if let Err(fault) = self.resume_relays(now, &known).await {
-            tracing::warn!(?fault, queue = %name, "what is on its way to another queue waits");
-        }
-        let (done, dead) = (known.settings.retain_done, known.settings.retain_dead);
-        let mut args = Args::default();
-        args.push(self.time_arg(now))
-            .number(limit)
-            .maybe(done.and_then(|kept| kept.age).map(Millis::get))
-            .maybe(done.map_or(Some(0), |kept| kept.count))
-            .maybe(dead.and_then(|kept| kept.age).map(Millis::get))
-            .maybe(dead.and_then(|kept| kept.count));
-        let mut answer = Reply::of(self.link.run(&self.link.scripts.retain, &known.keys, &args).await?)?;
-        if answer.text()? != "ok" {
+        self.resume_relays(now, &known).await;
+        for _ in 0..LOOKS {
+            let Some(known) = self.known(name).await? else { return Ok(None) };
+            let (done, dead) = (known.settings.retain_done, known.settings.retain_dead);
+            let mut args = Args::default();
+            args.push(self.time_arg(now))
+                .push(known.stamp.as_str())
+                .number(limit)
+                .maybe(done.and_then(|kept| kept.age).map(Millis::get))
+                .maybe(done.map_or(Some(0), |kept| kept.count))
+                .maybe(dead.and_then(|kept| kept.age).map(Millis::get))
+                .maybe(dead.and_then(|kept| kept.count));
+            let mut answer = Reply::of(self.link.run(&self.link.scripts.retain, &known.keys, &args).await?)?;
+            if answer.text()? == "ok" {
+                return Ok(Some(answer.number()?));
+            }
             self.forget(name);
-            return Ok(None);
         }
-        let _now = answer.time()?;
-        Ok(Some(answer.number()?))
+        Ok(None)
     }
 
     /// What was found in a queue. A sweep of all of them goes on without those at a node of the cluster that is away: nobody else waits
@@ -171,7 +188,7 @@ impl Shared {
                 tracing::warn!(%error, queue = %name, "a queue that cannot be reached is swept later");
                 Ok(None)
             }
-            found => found,
+            found => readable(asked, name, found),
         }
     }
 

@@ -17,6 +17,8 @@ mod routing;
 mod sentinel;
 mod server;
 mod signal;
+mod stale;
+mod sweeps;
 mod torn;
 #[path = "../world/mod.rs"]
 mod world;
