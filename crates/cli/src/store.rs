@@ -84,8 +84,9 @@ impl fmt::Debug for StoreText {
 #[derive(Debug, Args)]
 pub(crate) struct StoreArguments {
     /// Which store keeps the queues: `embedded`, `memory`, `postgres://USER:PASSWORD@HOST:PORT/DATABASE`,
-    /// `redis://USER:PASSWORD@HOST:PORT/DATABASE` or `redis+cluster://HOST:PORT,HOST:PORT`; `rediss` for TLS. Others on this
-    /// machine can see what is on a command line; `REDRIVE_STORE` takes the same.
+    /// `redis://USER:PASSWORD@HOST:PORT/DATABASE`, `redis+sentinel://HOST:PORT,HOST:PORT/MASTER` or
+    /// `redis+cluster://HOST:PORT,HOST:PORT`; `rediss` for TLS. Others on this machine can see what is on a command line;
+    /// `REDRIVE_STORE` takes the same.
     #[arg(long, value_name = "STORE")]
     store: Option<StoreText>,
     /// The schema that PostgreSQL keeps them in, `redrive` where nothing is said.

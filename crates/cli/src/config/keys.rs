@@ -124,7 +124,7 @@ keys! {
     /// The directory of the embedded store.
     data: PathBuf = PathBuf::from("redrive-data");
     /// Which store keeps the queues: `embedded`, `memory`, `postgres://USER:PASSWORD@HOST:PORT/DATABASE`,
-    /// `redis://USER:PASSWORD@HOST:PORT/DATABASE` or `redis+cluster://HOST:PORT,HOST:PORT`; `rediss` for TLS.
+    /// `redis://USER:PASSWORD@HOST:PORT/DATABASE`, `redis+sentinel://HOST:PORT,HOST:PORT/MASTER` or `redis+cluster://HOST:PORT,HOST:PORT`; `rediss` for TLS.
     store: StoreText = StoreText::embedded();
     /// The schema that PostgreSQL keeps the queues in.
     store_schema: String = postgres::Options::new("").schema;
