@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use serde_json::Value;
 use tokio_postgres::{Client, NoTls};
 
-use crate::shared::{Lock, SharedStore};
+use crate::shared::{Kept, Lock, SharedStore};
 
 /// A schema, and a connection to look into it.
 pub(crate) struct Database {
@@ -38,12 +38,16 @@ impl SharedStore for Database {
         Some(Lock { token: value["token"].as_str().unwrap().to_owned(), version: row.get(0) })
     }
 
-    async fn kept(&self) -> (i64, i64) {
-        let number = async |table: &str| {
-            let sql = format!("SELECT count(*) FROM {}.{table}", self.schema);
+    async fn kept(&self) -> Kept {
+        let number = async |what: &str| {
+            let sql = format!("SELECT count(*) FROM {}.{what}", self.schema);
             self.client.query_one(&sql, &[]).await.unwrap().get(0)
         };
-        (number("message").await, number("content").await)
+        Kept {
+            messages: number("message").await,
+            bodies: number("content").await,
+            leases: number("message WHERE lease_id IS NOT NULL OR deadline IS NOT NULL").await,
+        }
     }
 }
 

@@ -1,10 +1,10 @@
 //! The server on Redis, as one of several, and on a cluster.
 
-use redrive_test_servers::{AppendFsync, Redis, RedisSettings};
+use redrive_test_servers::{AppendFsync, Redis, RedisCluster, RedisSettings};
 use serde_json::json;
 
 use crate::server::Server;
-use crate::shared::{Lock, SharedStore, eventually, fails};
+use crate::shared::{Kept, Lock, SharedStore, eventually, fails};
 
 /// A server of a test's own, which keeps what `redrive serve` wants kept where nothing is said.
 pub(crate) struct Keys(Redis);
@@ -14,6 +14,38 @@ const SHARED: &str = "redrive:{redrive}:";
 
 fn every_second() -> RedisSettings {
     RedisSettings::default().appendfsync(AppendFsync::EverySecond).password("hunter2")
+}
+
+/// Who sweeps, as the server says that has the lock.
+fn sweeper(server: &Redis) -> Option<Lock> {
+    let key = sweep_lock();
+    let (token, end) =
+        (server.command(&["GET", &key]).unwrap(), server.command(&["PEXPIRETIME", &key]).unwrap());
+    // It may have ended between the two.
+    Some(Lock { token, version: end.parse().unwrap() }).filter(|lock| lock.version > 0)
+}
+
+fn sweep_lock() -> String {
+    format!("{SHARED}lock:sweep.expire")
+}
+
+/// What there is in the queues that the directory names, each at the server that has it.
+fn kept<'s>(at: impl Fn(&str) -> &'s Redis) -> Kept {
+    let directory = format!("{SHARED}queues");
+    let queues = at(&directory).command(&["HVALS", &directory]).unwrap();
+    let sum = |command: &str, name: &str| {
+        let size = |id: &str| {
+            let key = format!("redrive:{{{id}}}:{name}");
+            at(&key).command(&[command, &key]).unwrap().parse::<i64>().unwrap()
+        };
+        queues.lines().map(size).sum::<i64>()
+    };
+    let leases = [("XLEN", "s"), ("ZCARD", "deadlines"), ("SCARD", "retries")];
+    Kept {
+        messages: sum("HLEN", "p"),
+        bodies: sum("HLEN", "b"),
+        leases: leases.map(|(command, name)| sum(command, name)).iter().sum(),
+    }
 }
 
 impl SharedStore for Keys {
@@ -26,20 +58,39 @@ impl SharedStore for Keys {
     }
 
     async fn sweeper(&self) -> Option<Lock> {
-        let key = format!("{SHARED}lock:sweep.expire");
-        let (token, end) =
-            (self.0.command(&["GET", &key]).unwrap(), self.0.command(&["PEXPIRETIME", &key]).unwrap());
-        // It may have ended between the two.
-        Some(Lock { token, version: end.parse().unwrap() }).filter(|lock| lock.version > 0)
+        sweeper(&self.0)
     }
 
-    async fn kept(&self) -> (i64, i64) {
-        let queues = self.0.command(&["HVALS", &format!("{SHARED}queues")]).unwrap();
-        let sum = |name: &str| {
-            let size = |id: &str| self.0.command(&["HLEN", &format!("redrive:{{{id}}}:{name}")]).unwrap();
-            queues.lines().map(|id| size(id).parse::<i64>().unwrap()).sum()
-        };
-        (sum("p"), sum("b"))
+    async fn kept(&self) -> Kept {
+        kept(|_| &self.0)
+    }
+}
+
+/// A cluster of a test's own: its queues and the lock of its sweepers are at whichever node.
+pub(crate) struct Nodes(RedisCluster);
+
+impl Nodes {
+    fn at(&self, key: &str) -> &Redis {
+        let slot = self.0.slot_of(key).unwrap();
+        self.0.node(self.0.node_of_slot(slot).unwrap())
+    }
+}
+
+impl SharedStore for Nodes {
+    async fn new() -> Self {
+        Self(RedisCluster::start(&every_second()).unwrap())
+    }
+
+    fn flags(&self) -> Vec<String> {
+        vec!["--store".to_owned(), self.0.url()]
+    }
+
+    async fn sweeper(&self) -> Option<Lock> {
+        sweeper(self.at(&sweep_lock()))
+    }
+
+    async fn kept(&self) -> Kept {
+        kept(|key| self.at(key))
     }
 }
 

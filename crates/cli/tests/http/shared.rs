@@ -1,4 +1,4 @@
-//! What several processes share, under the real binary: a schema of PostgreSQL or the keys of a Redis, a test's own.
+//! What several processes share, under the real binary: a schema of PostgreSQL, the keys of a Redis, or a cluster, a test's own.
 
 use std::process::Command;
 use std::time::Duration;
@@ -18,6 +18,15 @@ pub(crate) struct Lock {
     pub(crate) version: i64,
 }
 
+/// What there is in all queues of a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Kept {
+    pub(crate) messages: i64,
+    pub(crate) bodies: i64,
+    /// What is kept of messages because somebody has them.
+    pub(crate) leases: i64,
+}
+
 /// A store for several servers, and a way to look into it past them.
 pub(crate) trait SharedStore: Sized {
     /// An empty one.
@@ -29,8 +38,8 @@ pub(crate) trait SharedStore: Sized {
     /// Who sweeps leases that ran out.
     async fn sweeper(&self) -> Option<Lock>;
 
-    /// How many messages there are, and how many bodies of messages.
-    async fn kept(&self) -> (i64, i64);
+    /// What there is, whatever the servers say.
+    async fn kept(&self) -> Kept;
 
     /// Another instance.
     fn instance(&self, flags: &[&str]) -> Server {
@@ -54,6 +63,13 @@ macro_rules! on_every_store {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $test() {
                 super::$test::<crate::redis::Keys>().await;
+            })+
+        }
+
+        mod on_a_cluster {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() {
+                super::$test::<crate::redis::Nodes>().await;
             })+
         }
     };
