@@ -4,6 +4,8 @@
 //! and `XDEL` with the entries that came, both in one round trip. Nothing is delayed, judged, counted or fair, and nobody
 //! notices a worker that died.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use bytes::Bytes;
 use redis::aio::MultiplexedConnection;
 use redis::streams::{StreamReadOptions, StreamReadReply};
@@ -21,8 +23,11 @@ pub(crate) const CONNECTIONS: &str = "one connection for all callers of an arm";
 const STREAM: &str = "bare";
 const GROUP: &str = "bench";
 
-/// One worker of the loop.
-pub(crate) struct Bare(MultiplexedConnection);
+/// One worker of the loop. It reads under a name of its own, as each caller of the store does.
+pub(crate) struct Bare {
+    connection: MultiplexedConnection,
+    worker: String,
+}
 
 impl Bare {
     /// Makes the stream anew.
@@ -33,7 +38,9 @@ impl Bare {
     }
 
     pub(crate) async fn connect(server: &Server) -> Self {
-        Self(server.connection().await)
+        static WORKERS: AtomicUsize = AtomicUsize::new(0);
+        let number = WORKERS.fetch_add(1, Ordering::Relaxed);
+        Self { connection: server.connection().await, worker: format!("worker-{number}") }
     }
 
     pub(crate) async fn insert(&self, bodies: &[Bytes]) {
@@ -41,14 +48,14 @@ impl Bare {
         for body in bodies {
             batch.xadd(STREAM, "*", &[("body", &body[..])]).ignore();
         }
-        let () = batch.query_async(&mut self.0.clone()).await.expect("it adds");
+        let () = batch.query_async(&mut self.connection.clone()).await.expect("it adds");
     }
 
     /// One life cycle of as many messages as there are bodies.
     pub(crate) async fn life_cycle(&self, bodies: &[Bytes]) {
         self.insert(bodies).await;
-        let mut connection = self.0.clone();
-        let options = StreamReadOptions::default().group(GROUP, "worker").count(bodies.len());
+        let mut connection = self.connection.clone();
+        let options = StreamReadOptions::default().group(GROUP, &self.worker).count(bodies.len());
         let read: Option<StreamReadReply> =
             connection.xread_options(&[STREAM], &[">"], &options).await.expect("it reads");
         let entries = read.into_iter().flat_map(|read| read.keys).flat_map(|stream| stream.ids);
