@@ -10,8 +10,20 @@ use redrive_test_servers::{Redis, RedisSettings};
 
 use crate::world::{World, hasty, until_it_works};
 
-/// What is cut off, in bytes: some of the last write, and all of it but a byte.
-const CUTS: [u64; 4] = [1, 7, 100, 1_000];
+/// How a transaction begins in the file.
+const MULTI: u64 = "*1\r\n$5\r\nMULTI\r\n".len() as u64;
+
+/// What is left of the last write, of which this is the length: all but a few bytes, a half, hardly more than that it has begun, one byte.
+const LEFT: [fn(u64) -> u64; 8] = [
+    |all| all - 1,
+    |all| all - 7,
+    |all| all - 100,
+    |all| all / 2,
+    |_| MULTI + 5,
+    |_| MULTI,
+    |_| MULTI - 1,
+    |_| 1,
+];
 
 /// The file to which the server appends: the one with the highest number.
 fn appended(server: &Redis) -> PathBuf {
@@ -43,7 +55,7 @@ async fn a_torn_tail_costs_the_last_write_only_and_as_a_whole() {
     let mut server = Redis::start(RedisSettings::default()).expect("it starts");
     assert!(server.command(&["CONFIG", "GET", "aof-load-truncated"]).unwrap().ends_with("yes"));
     let world = World::open(hasty(&server.url())).await;
-    for cut in CUTS {
+    for left in LEFT {
         let file = appended(&server);
         world.put(30).await;
         let leased = world.lease(20).await;
@@ -51,15 +63,20 @@ async fn a_torn_tail_costs_the_last_write_only_and_as_a_whole() {
         let whole = length(&file);
         world.put(50).await;
         server.kill().expect("it is killed");
-        let torn = length(&file) - cut;
-        assert!(torn > whole, "the last write is longer than what is cut off");
-        OpenOptions::new().write(true).open(&file).and_then(|file| file.set_len(torn)).unwrap();
+        let all = length(&file) - whole;
+        assert!(all > 10_000, "it was one write of fifty messages: {all}");
+        let left = left(all);
+        OpenOptions::new().write(true).open(&file).and_then(|file| file.set_len(whole + left)).unwrap();
         server.restart().expect("it goes on with what is whole");
 
         until_it_works(async || world.store.get_queue(&world.queue).await).await;
         until_it_is_new(&server);
         let states = world.stats().await.states;
-        assert_eq!((states.of(State::Ready), states.of(State::Leased)), (10, 10), "{cut} bytes are missing");
+        assert_eq!(
+            (states.of(State::Ready), states.of(State::Leased)),
+            (10, 10),
+            "{left} of {all} bytes are left"
+        );
         let acked = world.ack(&leased[..10]).await.unwrap();
         assert!(acked.iter().all(|settled| *settled == Settled::NotFound), "{acked:?}");
         let acked = world.ack(&leased[10..]).await.unwrap();
