@@ -30,6 +30,8 @@ if m and string.find(m.phase, '^%u') then
       redis.call('HSET', queue.at .. 'p', id, line_of(m))
     else
       wait(queue, id, m)
+      -- Whoever looked for what is over a cap has passed it.
+      if m.attempts > 0 or m.deliveries > m.before then redis.call('HINCRBY', queue.key, 'capped', 1) end
     end
   end
 end

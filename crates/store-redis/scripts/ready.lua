@@ -112,7 +112,7 @@ local function pick_one_each(name)
 end
 
 -- Where one key is the only one that waits in the lane and all that it has stands in one line, as where nobody names any keys, the first of that line go out,
--- and nothing is left to decide either. Where one of them is not like most, nothing has happened.
+-- and nothing is left to decide either. Where one of them cannot be handed out, nothing has happened.
 local function pick_from_one_line(name)
   local ring, lines = queue.at .. 'ring:' .. name, queue.at .. 'lines:' .. name
   local key = redis.call('LINDEX', ring, '0')
@@ -128,9 +128,14 @@ local function pick_from_one_line(name)
   local words, left = redis.call('HMGET', queue.at .. 'p', unpack(ids)), bytes_left
   for i = 1, number do
     local m = words[i] and ready(words[i], ids[i], name, string.sub(entries[i], 1, -38))
-    if not m or not m.plain or m.load > left then
+    if not m or (m.expires and m.expires <= queue.now) or spent(m) then
       picked = {}
       return false
+    end
+    -- One goes out, however large it is; the rest come with the next call.
+    if m.load > left and i > 1 then
+      number = i - 1
+      break
     end
     left, picked[i] = left - m.load, m
   end
@@ -149,7 +154,8 @@ local function pick_simply()
   if weighted or passes or key_pauses then return false end
   local fresh = serves.f and redis.call('LLEN', queue.at .. 'ring:f') or 0
   local retry = serves.r and retries_left > 0 and redis.call('LLEN', queue.at .. 'ring:r') or 0
-  if retry == 0 and fresh == 1 then return pick_from_one_line('f') end
+  -- Where many are wanted, few of them may fit.
+  if retry == 0 and fresh == 1 and limit <= 100 then return pick_from_one_line('f') end
   if limit == 1 then return false end
   if retry == 0 and fresh >= limit then return pick_one_each('f') end
   if fresh == 0 and retry >= limit and retries_left >= limit then return pick_one_each('r') end

@@ -1,30 +1,30 @@
--- What waits in a queue and may be over a cap that was lowered, or that another queue did not have, as the judge wants to see it: what leases have put aside, and then,
--- where there may be more, a step of what was handed out before, by id. A look ends where the one before has ended, as long as nothing has
--- come to it since.
+-- What waits in a queue and is over a cap, as the judge wants to see it: what leases have put aside, and then, where the settings have changed or
+-- something has come from another queue, a step of all messages, by id. A look begins where the one before has ended, as long as nothing has
+-- come to it since; `~` is behind all of them.
 --
--- ARGV: time, how many are looked at in a step, how many are wanted.
+-- ARGV: time, stamp, how many are looked at in a step, how many are wanted, max_attempts, max_deliveries.
 local queue = open(1)
 if not queue then return { 'gone' } end
-local wanted = tonumber(ARGV[3])
+if queue.stamp ~= ARGV[2] then return { 'stale' } end
+local wanted, max_attempts, max_deliveries = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local answers = {}
 local aside = redis.call('ZRANGE', queue.at .. 'over', 0, wanted - 1)
 for i = 1, #aside do answers[i] = judged(queue, aside[i]) end
 
 local capped, from = unpack(redis.call('HMGET', queue.key, 'capped', 'capped:from'))
-if not capped or #answers >= wanted then return { 'ok', queue.now, queue.stamp, '', '', answers } end
 local number, last = string.match(from or '', '^(%d+) (%S+)$')
-local after = number == capped and '(' .. last or '-'
-local ids = redis.call('ZRANGEBYLEX', queue.at .. 'ids', after, '+', 'LIMIT', 0, ARGV[2])
-if #ids == 0 then return { 'ok', queue.now, queue.stamp, capped, '', answers } end
-local lines, seen = redis.call('HMGET', queue.at .. 'p', unpack(ids)), ids[#ids]
+if number ~= capped then last = nil end
+if not capped or last == '~' or #answers >= wanted then return { 'ok', queue.now, '', '', answers } end
+local ids = redis.call('ZRANGEBYLEX', queue.at .. 'ids', last and '(' .. last or '-', '+', 'LIMIT', '0', ARGV[3])
+local lines = #ids > 0 and redis.call('HMGET', queue.at .. 'p', unpack(ids)) or {}
 for i = 1, #ids do
   local m = parse(lines[i])
-  if (m.phase == 'd' or m.phase == 'r') and (m.attempts > 0 or m.deliveries > m.before) then
-    if #answers == wanted then
-      seen = ids[i - 1] or last or ''
-      break
-    end
+  local max = m.max or max_attempts
+  local over = (max and m.attempts >= max) or (max_deliveries and m.deliveries - m.before >= max_deliveries)
+  if over and (m.phase == 'd' or m.phase == 'r') then
+    if #answers == wanted then return { 'ok', queue.now, capped, last or '', answers } end
     answers[#answers + 1] = judged(queue, ids[i])
   end
+  last = ids[i]
 end
-return { 'ok', queue.now, queue.stamp, capped, seen, answers }
+return { 'ok', queue.now, capped, #ids < tonumber(ARGV[3]) and '~' or last, answers }

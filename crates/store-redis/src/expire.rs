@@ -1,5 +1,7 @@
 //! expire: leased → delayed | ready | dead, for leases whose deadline has passed.
 
+use std::collections::BTreeSet;
+
 use redrive_core::dice::Dice;
 use redrive_core::lifecycle::{OVERDUE_ERROR, Terms};
 use redrive_core::message::ErrorText;
@@ -26,17 +28,20 @@ impl Shared {
         }
         let lease = |seen: &Seen| seen.message.lease().map(|lease| (lease.deadline, lease.id));
         found.sort_by_key(|(_, seen)| lease(seen));
-        found.truncate(limit);
-        let mut judged = Vec::new();
+        let (mut judged, mut passed) = (Vec::new(), BTreeSet::new());
         for (at, seen) in found {
             let name = seen.message.queue.clone();
+            if judged.len() >= limit || passed.contains(&name) {
+                continue;
+            }
             let one = async {
                 let Some(known) = self.known(&name).await? else { return Ok(None) };
                 let error = request.error.as_ref();
                 self.expire_seen(now, at, &known, vec![seen], error, request.seed).await.map(Some)
             };
             match readable(request.queue.as_ref(), &name, one.await) {
-                Ok(one) => judged.extend(one.into_iter().flatten()),
+                Ok(Some(one)) => judged.extend(one),
+                Ok(None) => drop(passed.insert(name)),
                 Err(fault) => return so_far(judged, fault),
             }
         }

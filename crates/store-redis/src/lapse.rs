@@ -1,11 +1,13 @@
 //! lapse: ready | delayed → dead, for messages that can never be handed out again.
 
+use std::collections::BTreeSet;
+
 use redrive_core::lifecycle::{self, Terms};
 use redrive_core::message::{DeadReason, ErrorText};
 use redrive_core::policy::{Fingerprint, Verdict};
 use redrive_core::queue::QueueName;
 use redrive_core::time::Timestamp;
-use redrive_store::{Judged, Now, QueueError, SweepRequest};
+use redrive_store::{Judged, Now, SweepRequest};
 
 use crate::error::Fault;
 use crate::lease::seen;
@@ -19,13 +21,15 @@ use crate::words::{print_word, read_pair};
 /// How many messages are looked at in one step, and how many steps one sweep makes in a queue.
 const STEP: usize = 1_000;
 const STEPS_MAX: usize = 20;
+/// What stands for all messages.
+const ALL: &str = "~";
 
 /// How far somebody has looked for what is over a cap.
 #[derive(Debug, Default)]
 pub(crate) struct Looked {
     /// The number of what has come to it that may be; empty where there is nothing to look for by id.
     capped: String,
-    /// The last message that was looked at; empty where all were.
+    /// The last message that was looked at, or [`ALL`].
     last: String,
 }
 
@@ -41,16 +45,19 @@ impl Shared {
             found.extend(seen.into_iter().map(|seen| (at, seen)));
         }
         found.sort_by_key(|(_, seen)| (seen.due, seen.message.id()));
-        found.truncate(limit);
-        let mut judged = Vec::new();
+        let (mut judged, mut passed) = (Vec::new(), BTreeSet::new());
         for (at, seen) in found {
             let name = seen.message.queue.clone();
+            if judged.len() >= limit || passed.contains(&name) {
+                continue;
+            }
             let one = async {
                 let Some(known) = self.known(&name).await? else { return Ok(None) };
                 self.lapse_seen(now, at, &known, vec![seen], None).await.map(Some)
             };
             match readable(request.queue.as_ref(), &name, one.await) {
-                Ok(one) => judged.extend(one.into_iter().flatten()),
+                Ok(Some(one)) => judged.extend(one),
+                Ok(None) => drop(passed.insert(name)),
                 Err(fault) => return so_far(judged, fault),
             }
         }
@@ -70,38 +77,52 @@ impl Shared {
     async fn lapse_capped(&self, now: Now, name: &QueueName, limit: usize) -> Result<Vec<Judged>, Fault> {
         let mut judged = Vec::new();
         for _ in 0..STEPS_MAX {
-            let mut args = Args::default();
-            args.push(self.time_arg(now)).number(STEP).number(limit - judged.len());
-            let (known, mut answer) = match self.on_queue(name, &self.link.scripts.tried, &args).await {
-                Ok(found) => found,
-                Err(Fault::Refused(QueueError::NotFound(_))) => break,
+            match self.lapse_step(now, name, limit - judged.len()).await {
+                Ok((lapsed, is_over)) => {
+                    judged.extend(lapsed);
+                    if is_over || judged.len() >= limit {
+                        break;
+                    }
+                }
                 Err(fault) => return so_far(judged, fault),
-            };
-            let (at, stamp) = (answer.time()?, answer.text()?);
-            if stamp != known.stamp {
-                self.forget(name);
-                break;
-            }
-            let looked = Looked { capped: answer.text()?, last: answer.text()? };
-            let mut over = seen(name, answer.replies()?)?;
-            over.retain(|seen| {
-                let terms = Terms::new(&known.settings, seen.message.spec.max_attempts);
-                let reason = lifecycle::lapse_reason(&seen.message.progress, &terms, at);
-                reason.is_some_and(|reason| reason != DeadReason::ExpiredTtl)
-            });
-            // One that was put aside may be among those by id as well.
-            over.sort_by_key(|seen| seen.message.id());
-            over.dedup_by_key(|seen| seen.message.id());
-            let is_over = looked.capped.is_empty() || looked.last.is_empty();
-            match self.lapse_seen(now, at, &known, over, Some(looked)).await {
-                Ok(lapsed) => judged.extend(lapsed),
-                Err(fault) => return so_far(judged, fault),
-            }
-            if is_over || judged.len() >= limit {
-                break;
             }
         }
         Ok(judged)
+    }
+
+    /// One step of that, and whether it was the last.
+    async fn lapse_step(
+        &self,
+        now: Now,
+        name: &QueueName,
+        limit: usize,
+    ) -> Result<(Vec<Judged>, bool), Fault> {
+        let Some(known) = self.known(name).await? else { return Ok((Vec::new(), true)) };
+        let mut args = Args::default();
+        args.push(self.time_arg(now))
+            .push(known.stamp.as_str())
+            .number(STEP)
+            .number(limit)
+            .maybe(known.settings.retry.max_attempts)
+            .maybe(known.settings.max_deliveries);
+        let mut answer = Reply::of(self.link.run(&self.link.scripts.tried, &known.keys, &args).await?)?;
+        if answer.text()? != "ok" {
+            self.forget(name);
+            return Ok((Vec::new(), false));
+        }
+        let at = answer.time()?;
+        let looked = Looked { capped: answer.text()?, last: answer.text()? };
+        let is_over = looked.capped.is_empty() || looked.last == ALL;
+        let mut over = seen(name, answer.replies()?)?;
+        over.retain(|seen| {
+            let terms = Terms::new(&known.settings, seen.message.spec.max_attempts);
+            let reason = lifecycle::lapse_reason(&seen.message.progress, &terms, at);
+            reason.is_some_and(|reason| reason != DeadReason::ExpiredTtl)
+        });
+        // One that was put aside may be among those by id as well.
+        over.sort_by_key(|seen| seen.message.id());
+        over.dedup_by_key(|seen| seen.message.id());
+        Ok((self.lapse_seen(now, at, &known, over, Some(looked)).await?, is_over))
     }
 
     /// Lapses messages that were seen to have no delivery left.

@@ -10,7 +10,7 @@ use redis::Value;
 use redrive_core::message::MessageId;
 use redrive_core::policy::Verdict;
 use redrive_core::queue::QueueName;
-use redrive_store::{Bulk, BulkRefusal, Judged, Now, Signal};
+use redrive_store::{Bulk, BulkRefusal, Judged, Now, Signal, StoreError};
 
 use crate::enqueue::part_done;
 use crate::error::{Fault, damaged};
@@ -190,8 +190,13 @@ impl Shared {
                 Ok(Fared::Arrived) => drop(arrived.insert(target)),
                 Ok(_) => {}
                 Err(fault) => {
+                    // What is wrong with one message holds no other one up; a node that is away or full does.
+                    let is_there =
+                        matches!(&fault, Fault::Refused(_) | Fault::Undone(StoreError::Damaged { .. }));
                     waits(fault);
-                    away.insert(target);
+                    if !is_there {
+                        away.insert(target);
+                    }
                 }
             }
         }
@@ -202,7 +207,7 @@ impl Shared {
         }
     }
 
-    /// What is on its way out of a queue, and where to: some of it, by chance, so that nobody is always the last.
+    /// What is on its way out of a queue, and where to: some of it, by chance, where that is much.
     async fn on_their_way(&self, known: &Known) -> Result<Vec<(MessageId, QueueName)>, Fault> {
         let leaving = self.link.keys.of_queue(&known.id, "leaving");
         let mut command = redis::cmd("HRANDFIELD");
@@ -218,9 +223,10 @@ impl Shared {
                 }
                 id => (crate::reply::read_id(&crate::reply::text(id)?)?, found.text()?),
             };
-            let target = target.split(' ').next().unwrap_or_default();
-            let target = QueueName::new(target).map_err(|error| damaged("the name of a queue", error))?;
-            all.push((id, target));
+            match QueueName::new(target.split(' ').next().unwrap_or_default()) {
+                Ok(target) => all.push((id, target)),
+                Err(error) => tracing::error!(%error, %id, "nobody knows where a message is on its way to"),
+            }
         }
         Ok(all)
     }

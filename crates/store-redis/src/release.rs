@@ -67,7 +67,7 @@ impl Shared {
             let progress = &seen.message.progress;
             let terms = Terms::new(&known.settings, seen.message.spec.max_attempts);
             if terms.spent(progress.attempts, progress.deliveries_counted()).is_some() {
-                // It is released, whatever becomes of this: should it fail, a sweeper finds it.
+                // It is released, whatever becomes of this: should it fail, the next lease puts it aside, and a sweeper finds it there.
                 match self.lapse_seen(now, at, known, vec![seen], None).await {
                     Ok(mut judged) => lapsed = judged.pop(),
                     Err(fault) => {

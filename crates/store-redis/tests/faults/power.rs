@@ -15,7 +15,7 @@ use redrive_store::{
 use redrive_test_servers::{Redis, RedisSettings};
 
 use crate::audit::Eye;
-use crate::world::{PATIENCE, World, hasty, until_it_works};
+use crate::world::{PATIENCE, World, hasty, options, until_it_works};
 
 const ROUNDS: u32 = 6;
 /// As much as a script does at a time: a few hundredths of a second.
@@ -41,7 +41,8 @@ async fn a_script_that_is_cut_off_has_done_all_or_nothing() {
     // It says so after a thousandth of a second.
     let settings = RedisSettings::default().set("busy-reply-threshold", "1");
     let mut server = Redis::start(settings).expect("it starts");
-    let world = World::open(hasty(&server.url())).await;
+    // Who asks while it is at it is told that it is busy, and asks again.
+    let world = World::open(options(&server.url())).await;
     let (mut batches, mut acknowledged, mut cut) = (Vec::new(), 0, 0);
     for round in 0..ROUNDS {
         let sender = world.clone();
