@@ -1,9 +1,9 @@
 //! A master, its replicas, and sentinels that watch over them.
 
-use std::fs;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
+use std::{fs, io};
 
 use super::{Redis, RedisSettings};
 use crate::account::Account;
@@ -144,14 +144,23 @@ impl RedisSentinels {
         mut holds: impl FnMut(&Self) -> Result<bool, Failure>,
     ) -> Result<(), Failure> {
         for _ in 0..ASKED_MAX {
-            if holds(self)? {
-                return Ok(());
+            match holds(self) {
+                Ok(true) => return Ok(()),
+                Ok(false) => {}
+                Err(failure) if is_cut(&failure) => {}
+                Err(failure) => return Err(failure),
             }
             pause();
         }
         let log = self.sentinels.first().map(|sentinel| sentinel.run.log().tail()).unwrap_or_default();
         Err(Failure::Silent { awaited: awaited.to_owned(), log })
     }
+}
+
+/// Whether a connection was cut: a server that sentinels tell to follow another one cuts those of all its clients.
+fn is_cut(failure: &Failure) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+    matches!(failure, Failure::Refused { cause, .. } if matches!(cause.kind(), BrokenPipe | ConnectionReset | UnexpectedEof))
 }
 
 impl Sentinel {
