@@ -92,7 +92,8 @@ async fn the_nodes_of_a_cluster_are_trusted_by_their_certificates() {
         cluster.announce(number, port).expect("all hear of it");
     }
     let url = private(cluster.node(0)).replace("rediss://", "rediss+cluster://");
-    let world = World::beside(options_at(url.clone(), Some(&ours))).await;
+    let usual = Options { patience: Patience::default(), ..options_at(url.clone(), Some(&ours)) };
+    let world = World::beside(usual).await;
     // Several queues, so that they are at several nodes.
     for n in 0..24 {
         let queue = World { queue: queue_name(&format!("q-{n}")), ..world.clone() };
