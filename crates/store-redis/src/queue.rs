@@ -285,9 +285,9 @@ impl Shared {
         Ok(Reply::of(answer)?.text()? == "ok")
     }
 
-    /// A queue that was just changed. Where it cannot be read, it was changed all the same.
+    /// A queue that was just changed. Where it cannot be read, now or in a moment, it was changed all the same.
     async fn as_it_is(&self, name: &QueueName) -> Result<Queue, Fault> {
-        let known = self.look(name).await.map_err(|fault| part_done(fault, 1))?;
+        let known = self.link.again(|| self.look(name)).await.map_err(|fault| part_done(fault, 1))?;
         known.map(|known| known.queue.clone()).ok_or_else(|| QueueNotFound(name.clone()).into())
     }
 

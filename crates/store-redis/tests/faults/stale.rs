@@ -11,7 +11,7 @@ use redrive_store::{
 use redrive_test_servers::proxy::{Fault, Proxy, Rule, Trigger};
 use redrive_test_servers::{Redis, RedisSettings};
 
-use crate::world::{PATIENCE, World, options, patient, queue_name, until_it_works};
+use crate::world::{PATIENCE, World, hasty, options, patient, queue_name, until_it_works};
 
 fn server() -> Redis {
     Redis::start(RedisSettings::default().appendonly(false)).expect("it starts")
@@ -45,19 +45,30 @@ async fn nothing_is_discarded_that_another_instance_was_told_to_keep() {
 async fn a_change_that_was_made_is_not_told_as_refused_where_it_cannot_be_read() {
     let server = server();
     let proxy = Proxy::before(&server.url()).expect("it stands before it");
-    let world = World::open(options(proxy.url())).await;
-    let before = world.store.get_queue(&world.queue).await.unwrap().expect("it is there");
-    // The look before the change, and the one behind it.
-    let rule = proxy.inject(Rule::new(statement("hgetall"), Fault::CutReply).after(1));
-    let config = QueueConfig { max_waiting: Some(NonZeroU64::new(7)), ..patient() };
-    let expected = Some(before.version);
-    let updated =
-        world.store.update_queue(Now::Store, UpdateQueue { expected, ..update(&world, config.clone()) });
-    let updated = updated.await;
-    assert!(matches!(updated, Err(QueueError::Store(StoreError::OutcomeUnknown(_)))), "{updated:?}");
+    let world = World::open(hasty(proxy.url())).await;
+    let change = async |most: u64| {
+        let before = until_it_works(async || world.store.get_queue(&world.queue).await).await;
+        let config = QueueConfig { max_waiting: Some(NonZeroU64::new(most)), ..patient() };
+        let expected = Some(before.expect("it is there").version);
+        let request = UpdateQueue { expected, ..update(&world, config) };
+        (expected, world.store.update_queue(Now::Store, request).await)
+    };
+    // The look before the change goes through, and of those behind it one is lost, or all of them.
+    let one = Rule::new(statement("hgetall"), Fault::CutReply).after(2);
+    let rule = proxy.inject(one.clone());
+    let (before, changed) = change(7).await;
     assert_eq!(rule.fired(), 1);
-    let after = until_it_works(async || world.store.get_queue(&world.queue).await).await;
-    assert_eq!(after.expect("it is there").config, config);
+    assert!(Some(changed.expect("it was changed").version) > before);
+
+    let rule = proxy.inject(one.always());
+    let (_, changed) = change(8).await;
+    assert!(matches!(changed, Err(QueueError::Store(StoreError::OutcomeUnknown(_)))), "{changed:?}");
+    assert!(rule.fired() > 0);
+    drop(rule);
+    let after = until_it_works(async || {
+        World::beside(options(&server.url())).await.store.get_queue(&world.queue).await
+    });
+    assert_eq!(after.await.expect("it is there").config.max_waiting, Some(NonZeroU64::new(8)));
 }
 
 #[tokio::test]
